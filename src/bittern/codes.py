@@ -1,0 +1,210 @@
+"""Codes: binary codes packed into 64-bit words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bittern import codefiles
+from bittern.checks import check_count, row_blocks
+from bittern.errors import InputError, PositionError
+
+__all__ = ["MAX_BITS", "Codes"]
+
+WORD_BITS = 64
+MAX_BITS = 4096
+BitOrder = Literal["big", "little"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Codes:
+    """``len(self)`` binary codes of ``n_bits`` bits, packed into 64-bit words.
+
+    Bit ``j`` lives in word ``j // 64`` at position ``j % 64``.  Padding bits of the last word
+    are zero, so that XOR and popcount never see them.
+
+    >>> codes = Codes.from_bits([[1, 0, 1], [0, 0, 1]])
+    >>> codes
+    <2 codes of 3 bits>
+    >>> codes.to_bits().astype(int).tolist()
+    [[1, 0, 1], [0, 0, 1]]
+    """
+
+    words: NDArray[np.uint64]  # (n_codes, n_words), C-contiguous
+    n_bits: int
+
+    def __post_init__(self) -> None:
+        check_count(self.n_bits, "Codes: n_bits", most=MAX_BITS)
+        w, n_words = self.words, _n_words(self.n_bits)
+        good = isinstance(w, np.ndarray) and w.dtype == np.uint64 and w.shape[1:] == (n_words,)
+        if not good or not w.flags.c_contiguous:
+            raise InputError(
+                f"Codes: words must be C-contiguous uint64 of shape (n, {n_words}), got "
+                f"{getattr(w, 'dtype', type(w).__name__)} of shape {np.shape(w)}; "
+                "Codes.from_bits() packs booleans."
+            )
+        used = self.n_bits % WORD_BITS
+        if used and any(
+            (w[rows, -1] >> np.uint64(used)).any() for rows in row_blocks(len(w), 8, 1 << 22)
+        ):
+            raise InputError(f"Codes: words has bits set beyond n_bits={self.n_bits}.")
+
+    @classmethod
+    def from_bits(cls, bits: ArrayLike) -> Codes:
+        """Pack an ``(n, n_bits)`` array of booleans or 0/1."""
+        b = np.asarray(bits)
+        if b.ndim != 2:
+            raise InputError(f"Codes: bits must be 2-D (n, n_bits), got shape {b.shape}.")
+        n, n_bits = b.shape
+        check_count(n_bits, "Codes: the number of columns of bits", most=MAX_BITS)
+        octets = np.zeros((n, _n_words(n_bits) * 8), np.uint8)
+        for rows in row_blocks(n, n_bits * 8):
+            packed = np.packbits(_booleans(b[rows]), axis=1, bitorder="little")
+            octets[rows, : packed.shape[1]] = packed
+        return cls(_as_words(octets), n_bits)
+
+    @classmethod
+    def from_packed(
+        cls, octets: ArrayLike, n_bits: int | None = None, bitorder: BitOrder = "big"
+    ) -> Codes:
+        """Take ``(n, ceil(n_bits / 8))`` uint8 rows as ``np.packbits(bits, axis=1)`` lays them.
+
+        ``n_bits`` defaults to all bits of the row.  FAISS reads the same rows; Hamming distances
+        do not depend on the order of bits in an octet, but :meth:`to_bits` does: pass
+        ``bitorder="little"`` for octets that FAISS's own encoders wrote.
+        """
+        o = np.asarray(octets)
+        if o.ndim != 2 or o.dtype != np.uint8:
+            raise InputError(f"Codes: octets must be 2-D uint8, got {o.dtype} of shape {o.shape}.")
+        _check_bitorder(bitorder)
+        n_bits = check_count(
+            8 * o.shape[1] if n_bits is None else n_bits, "Codes: n_bits", most=MAX_BITS
+        )
+        n_octets = -(-n_bits // 8)
+        if o.shape[1] != n_octets:
+            raise InputError(
+                f"Codes: {n_bits} bits are {n_octets} octets a row, got {o.shape[1]}; "
+                "pass the n_bits that were packed."
+            )
+        full = np.zeros((len(o), _n_words(n_bits) * 8), np.uint8)
+        for rows in row_blocks(len(o), n_octets):
+            full[rows, :n_octets] = _REVERSED[o[rows]] if bitorder == "big" else o[rows]
+        return cls(_as_words(full), n_bits)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Codes]) -> Codes:
+        """One collection of the rows of several, in order."""
+        lengths = sorted({part.n_bits for part in parts})
+        if len(lengths) != 1:
+            raise InputError(
+                "Codes: concatenate takes at least one collection, all of one length, "
+                f"got lengths {lengths}."
+            )
+        return cls(np.concatenate([part.words for part in parts]), lengths[0])
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, n_bits: int | None = None, mmap: bool = False
+    ) -> Codes:
+        """Read what :meth:`save` wrote, or a plain ``.npy`` of words, octets or bits.
+
+        A ``.npy`` of uint8 holds octets as ``np.packbits`` lays them (or 0/1 bits if ``n_bits``
+        equals its width), one of uint64 holds words, one of booleans holds bits.  With ``mmap``
+        the words stay on disk until they are read.
+        """
+        stored = codefiles.read(path, mmap=mmap)
+        found = stored.n_bits if n_bits is None else n_bits
+        if stored.n_bits is not None and n_bits not in (None, stored.n_bits):
+            raise InputError(f"{path}: holds codes of {stored.n_bits} bits, n_bits={n_bits} asked.")
+        array = stored.array
+        if array.dtype == np.uint64:
+            return cls(array, 64 * array.shape[1] if found is None else found)
+        if array.dtype == np.uint8 and found != array.shape[1]:
+            return cls.from_packed(array, found)
+        return cls.from_bits(array)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to ``.npz`` (words and n_bits) or ``.npy`` (the words alone), whole or not at all.
+
+        A ``.npy`` whose length is not a multiple of 64 keeps it in the name of its one field.
+        """
+        codefiles.write(path, self.words, self.n_bits)
+
+    def to_bits(self) -> NDArray[np.bool_]:
+        """Unpack to ``(n, n_bits)`` booleans; the inverse of :meth:`from_bits`."""
+        bits = np.unpackbits(self._octets(), axis=1, count=self.n_bits, bitorder="little")
+        return bits.view(np.bool_)
+
+    def to_packed(self, bitorder: BitOrder = "big") -> NDArray[np.uint8]:
+        """``(n, ceil(n_bits / 8))`` octets, as ``np.packbits(self.to_bits(), axis=1)``."""
+        _check_bitorder(bitorder)
+        octets = self._octets()[:, : -(-self.n_bits // 8)]
+        return _REVERSED[octets] if bitorder == "big" else octets.copy()
+
+    def truncate(self, n_bits: int) -> Codes:
+        """The first ``n_bits`` bits of every code."""
+        n_bits = check_count(n_bits, "Codes: n_bits", most=self.n_bits)
+        words = self.words[:, : _n_words(n_bits)].copy()
+        if used := n_bits % WORD_BITS:
+            words[:, -1] &= np.uint64((1 << used) - 1)
+        return Codes(words, n_bits)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __getitem__(self, rows: Any) -> Codes:
+        """Codes of the chosen rows (a position, slice, mask or array); always a ``Codes``."""
+        try:
+            words = self.words[rows]
+        except IndexError as error:
+            raise PositionError(f"Codes: no such rows among {len(self)}: {error}.") from None
+        if words.ndim == 1 and isinstance(rows, int | np.integer):
+            words = words[None]
+        if words.ndim != 2 or words.shape[1] != self.words.shape[1]:
+            raise PositionError("Codes: rows are chosen by a position, a slice, a mask or a 1-D array.")
+        return Codes(np.ascontiguousarray(words), self.n_bits)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Codes):
+            return NotImplemented
+        return self.n_bits == other.n_bits and np.array_equal(self.words, other.words)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} codes of {self.n_bits} bits>"
+
+    def _octets(self) -> NDArray[np.uint8]:
+        return self.words.astype("<u8", copy=False).view(np.uint8)
+
+
+# Octets with their bits in the opposite order.
+_REVERSED = np.packbits(
+    np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1), axis=1, bitorder="little"
+)[:, 0]
+
+
+def _n_words(n_bits: int) -> int:
+    return -(-n_bits // WORD_BITS)
+
+
+def _as_words(octets: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    return octets.view("<u8").astype(np.uint64, copy=False)
+
+
+def _booleans(bits: NDArray[Any]) -> NDArray[np.bool_]:
+    if bits.dtype == np.bool_:
+        return bits
+    if bits.dtype.kind not in "iuf" or not ((bits == 0) | (bits == 1)).all():
+        raise InputError("Codes: bits must be booleans or 0/1; for ±1 codes pass codes > 0.")
+    return bits.astype(np.bool_)
+
+
+def _check_bitorder(bitorder: str) -> None:
+    if bitorder not in ("big", "little"):
+        raise InputError(f"Codes: bitorder must be 'big' or 'little', got {bitorder!r}.")

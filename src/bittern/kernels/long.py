@@ -1,0 +1,103 @@
+"""Counting kernels for codes of any number of words.
+
+The database comes as planes: ``planes[w, i]`` is word w of item i.  Distances of a short run of
+items are summed over the planes into a buffer, which the compiler turns into vector code whatever
+the number of words; then the buffer is counted.
+
+Guaranteed by the caller as in ``kernels.short``; twins in ``kernels.reference``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from bittern.kernels.bits import popcount
+
+RUN = 256  # items whose distances are held at once
+TILE = 1 << 15  # words of the database that stay near while all queries pass
+ONE = np.uint32(1)
+
+
+@njit(cache=True, nogil=True)
+def count_ranges(queries, planes, starts, stops, counts):
+    """Add to ``counts[q, v, d]``: items at distance d; v = 1 in rows ``starts[q]:stops[q]``, else 0."""
+    n_words, n = planes.shape
+    buffer = np.empty(RUN, np.uint64)
+    rows = np.zeros((4, counts.shape[2]), np.uint32)
+    tile = max(RUN, TILE // n_words)
+    for near in range(0, n, tile):
+        far = min(n, near + tile)
+        for q in range(queries.shape[0]):
+            start, stop = max(near, min(starts[q], far)), max(near, min(stops[q], far))
+            _scan(queries[q], planes, near, start, buffer, rows)
+            _scan(queries[q], planes, stop, far, buffer, rows)
+            _unload(rows, counts[q, 0])
+            _scan(queries[q], planes, start, stop, buffer, rows)
+            _unload(rows, counts[q, 1])
+
+
+@njit(cache=True, nogil=True)
+def _scan(query, planes, start, stop, buffer, rows):
+    """Count items start … stop - 1 by distance into four rows in turn, so that ties do not queue."""
+    first, second, third, fourth = rows[0], rows[1], rows[2], rows[3]
+    for s in range(start, stop, RUN):
+        width = min(RUN, stop - s)
+        measure(query, planes, s, buffer[:width])
+        whole = width - width % 4
+        for i in range(0, whole, 4):
+            first[buffer[i]] += ONE
+            second[buffer[i + 1]] += ONE
+            third[buffer[i + 2]] += ONE
+            fourth[buffer[i + 3]] += ONE
+        for i in range(whole, width):
+            first[buffer[i]] += ONE
+
+
+@njit(cache=True, nogil=True)
+def _unload(rows, histogram):
+    for d in range(histogram.shape[0]):
+        histogram[d] += rows[0, d] + rows[1, d] + rows[2, d] + rows[3, d]
+    rows[:] = 0
+
+
+@njit(cache=True, nogil=True)
+def measure(query, planes, start, out):
+    """Fill ``out[i]`` with the distance between the query and item ``start + i``; two planes a pass."""
+    n_words, n = planes.shape[0], out.shape[0]
+    if n_words % 2:
+        a, x = query[0], planes[0, start : start + n]
+        for i in range(n):
+            out[i] = popcount(a ^ x[i])
+    else:
+        out[:] = 0
+    for w in range(n_words % 2, n_words, 2):
+        a, x = query[w], planes[w, start : start + n]
+        b, y = query[w + 1], planes[w + 1, start : start + n]
+        for i in range(n):
+            out[i] += popcount(a ^ x[i]) + popcount(b ^ y[i])
+
+
+@njit(cache=True, nogil=True)
+def count_categories(queries, planes, categories, levels, counts):
+    """Add to ``counts[q, v, d]``: items at distance d whose category has level v for q.
+
+    ``categories[i]`` is the category of item i and ``levels[q, c]`` the level of category c.
+    """
+    n_words, n = planes.shape
+    n_queries, n_distances = queries.shape[0], counts.shape[2]
+    flat = counts.reshape(n_queries, -1)
+    buffer = np.empty(RUN, np.uint64)
+    offsets = np.empty(levels.shape[1], np.uint64)
+    tile = max(RUN, TILE // n_words)
+    for near in range(0, n, tile):
+        far = min(n, near + tile)
+        for q in range(n_queries):
+            histogram = flat[q]
+            for c in range(levels.shape[1]):
+                offsets[c] = levels[q, c] * n_distances
+            for s in range(near, far, RUN):
+                width = min(RUN, far - s)
+                measure(queries[q], planes, s, buffer[:width])
+                for i in range(width):
+                    histogram[buffer[i] + offsets[categories[s + i]]] += ONE

@@ -1,0 +1,108 @@
+"""Metrics with one value for all queries: counts are summed first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.metrics.curves import pr_curve
+from bittern.metrics.precision import retrieved_at
+from bittern.metrics.ranks import ratio
+from bittern.profile import TieProfile
+
+__all__ = ["Pooled", "auprc", "micro_fbeta", "micro_precision", "micro_recall"]
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pooled:
+    """A value computed from sums over queries.
+
+    ``parts`` is ``(n_queries, n_sums)`` and ``value`` turns rows of sums ``(m, n_sums)`` into m
+    values, so that queries can be resampled.
+    """
+
+    parts: Doubles
+    value: Callable[[Doubles], Doubles]
+
+    def __call__(self) -> float:
+        """The value over all queries."""
+        return float(self.value(self.parts.sum(axis=0)[None])[0])
+
+
+def micro_precision(profile: TieProfile, cutoff: int | None, radius: int | None) -> Pooled:
+    """Precision of all queries together; NaN if nothing is retrieved (eq. 3.8 of [Moran-2016])."""
+    at = retrieved_at(profile, cutoff, radius)
+    return Pooled(np.stack([at.found, at.retrieved], axis=1), lambda s: ratio(s[:, 0], s[:, 1]))
+
+
+def micro_recall(profile: TieProfile, cutoff: int | None, radius: int | None) -> Pooled:
+    """Recall of all queries together; NaN if nothing is relevant (eq. 3.9 of [Moran-2016])."""
+    at = retrieved_at(profile, cutoff, radius)
+    return Pooled(np.stack([at.found, at.relevant], axis=1), lambda s: ratio(s[:, 0], s[:, 1]))
+
+
+def micro_fbeta(
+    profile: TieProfile, cutoff: int | None, radius: int | None, beta: float = 1.0
+) -> Pooled:
+    """Weighted harmonic mean of micro precision and micro recall (eq. 3.10 of [Moran-2016])."""
+    at = retrieved_at(profile, cutoff, radius)
+
+    def value(sums: Doubles) -> Doubles:
+        found, retrieved, relevant = sums.T
+        whole = np.where(relevant > 0, retrieved + beta**2 * relevant, 0.0)
+        return ratio((1 + beta**2) * found, whole)
+
+    return Pooled(np.stack([at.found, at.retrieved, at.relevant], axis=1), value)
+
+
+def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
+    r"""Area under the micro precision-recall curve over radius.
+
+    .. math:: \mathrm{AUPRC} = \sum_{d=0}^{b} P(d)\,[R(d) - R(d-1)], \qquad R(-1) = 0,
+
+    so that a perfect ranking has 1.  With ``trapezoid`` the mean of neighbouring precisions takes
+    the place of :math:`P(d)`; before the first point with something relevant, precision is that
+    point's own.  No point is invented.  Recall that is never reached adds nothing; NaN if nothing
+    is relevant.
+
+    Reference: eq. 3.11 of [Moran-2016] and its note on trapezoids.
+    """
+    if profile.distances is not None:
+        curve = pr_curve(profile)
+        area = _area(curve.precision[None], curve.recall[None], trapezoid)
+        return Pooled(np.full((profile.n_queries, 1), area[0] / profile.n_queries), lambda s: s[:, 0])
+    n_columns = profile.counts.shape[1]
+    parts = np.concatenate(
+        [
+            np.cumsum(profile.relevant, axis=1),
+            np.cumsum(profile.total, axis=1),
+            profile.n_relevant[:, None],
+        ],
+        axis=1,
+    ).astype(np.float64)
+
+    def value(sums: Doubles) -> Doubles:
+        found, retrieved = sums[:, :n_columns], sums[:, n_columns:-1]
+        precision = ratio(found, retrieved)
+        recall = ratio(found, np.broadcast_to(sums[:, -1:], found.shape))
+        return _area(precision, recall, trapezoid)
+
+    return Pooled(parts, value)
+
+
+def _area(precision: Doubles, recall: Doubles, trapezoid: bool) -> Doubles:
+    """Area under each row's curve."""
+    step = np.diff(recall, axis=1, prepend=0.0)
+    height = np.where(recall > 0, precision, 0.0)
+    if trapezoid:
+        before = np.empty_like(height)
+        before[:, 1:] = np.where(recall[:, :-1] > 0, height[:, :-1], height[:, 1:])
+        before[:, 0] = height[:, 0]
+        height = (height + before) / 2
+    area = (height * step).sum(axis=1)
+    return np.where(np.isnan(recall[:, -1]), np.nan, area)

@@ -1,0 +1,26 @@
+"""Root mean square error of predicted similarities."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bittern.errors import InputError
+
+__all__ = ["rmse"]
+
+
+def rmse(predicted: ArrayLike, true: ArrayLike) -> float:
+    r"""Root mean square error :math:`\sqrt{\frac1n \sum_i (v'_i - v_i)^2}` of the lecture.
+
+    >>> rmse([1.0, 2.0], [1.0, 4.0])
+    1.4142135623730951
+    """
+    p, t = np.asarray(predicted, np.float64), np.asarray(true, np.float64)
+    if p.shape != t.shape or p.size == 0:
+        raise InputError(
+            f"rmse: predicted and true must have one shape and a value, got {p.shape} and {t.shape}."
+        )
+    if not (np.isfinite(p).all() and np.isfinite(t).all()):
+        raise InputError("rmse: predicted and true must be finite.")
+    return float(np.sqrt(np.mean((p - t) ** 2)))

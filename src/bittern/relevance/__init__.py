@@ -1,0 +1,6 @@
+"""Ground truth: which database item is relevant to which query, and how much."""
+
+from bittern.relevance.base import Relevance
+from bittern.relevance.neighbours import ball_radius
+
+__all__ = ["Relevance", "ball_radius"]

@@ -1,0 +1,146 @@
+"""Ground truth by tags: relevant if a tag is shared, or by how many are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import row_blocks
+from bittern.codes import Codes
+from bittern.errors import InputError
+from bittern.relevance.base import Relevance
+from bittern.relevance.planes import counting_kernels, word_planes
+
+__all__ = ["TagRelevance"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+class TagRelevance(Relevance):
+    """Relevant if a tag is shared; graded, by the number of shared tags.
+
+    Tags are bit masks.  The database is grouped by its distinct masks, so that shared tags are
+    counted once for each distinct set of tags and not for each item.
+    """
+
+    query_masks: NDArray[np.uint64]  # (n_queries, n_mask_words)
+    masks: NDArray[np.uint64]  # (n_sets, n_mask_words), the distinct sets of tags
+    sets: NDArray[np.intp]  # (n_database,) which set each item has
+    graded: bool
+    order: NDArray[np.intp]  # (n_database,), grouped by set
+
+    @classmethod
+    def build(cls, query_tags: Any, database_tags: Any, graded: bool) -> TagRelevance:
+        """Pack the tags to masks and find the distinct sets of the database."""
+        query_masks, q_width = _masks(query_tags, "query_tags")
+        database_masks, d_width = _masks(database_tags, "database_tags")
+        if q_width != d_width:
+            raise InputError(
+                "Relevance: query_tags and database_tags must have one column for each tag, "
+                f"got {q_width} and {d_width} columns."
+            )
+        masks, sets = np.unique(database_masks, axis=0, return_inverse=True)
+        most = min(_most_tags(query_masks), _most_tags(masks)) if graded else 1
+        return cls(
+            n_queries=len(query_masks),
+            n_database=len(database_masks),
+            gains=np.arange(max(most, 1) + 1),
+            query_masks=query_masks,
+            masks=np.ascontiguousarray(masks),
+            sets=sets.reshape(-1),
+            graded=bool(graded),
+            order=np.argsort(sets.reshape(-1), kind="stable"),
+        )
+
+    def query_order(self) -> NDArray[np.intp]:
+        return np.lexsort(self.query_masks.T)
+
+    def levels_of(self, queries: NDArray[Any], items: NDArray[Any]) -> NDArray[np.intp]:
+        common = self.query_masks[queries] & self.masks[self.sets[items]]
+        shared = np.bitwise_count(common).sum(axis=-1, dtype=np.intp)
+        return shared if self.graded else np.minimum(shared, 1)
+
+    def block(self, queries: slice) -> NDArray[np.intp]:
+        return self._levels(queries, slice(None))[:, self.sets].astype(np.intp)
+
+    def counter(
+        self,
+        queries: NDArray[np.uint64],
+        database: NDArray[np.uint64],
+        part: slice,
+        counts: NDArray[np.uint32],
+    ) -> Callable[[slice], None]:
+        kernels = counting_kernels(database)
+        order = self.order[part]
+        planes = word_planes(database, order)
+        first, last = self.sets[order[0]], self.sets[order[-1]]
+        categories = (self.sets[order] - first).astype(np.uint32)
+
+        def count(rows: slice) -> None:
+            inside = range(rows.start, rows.stop)
+            for some in row_blocks(len(inside), 2 * int(last - first + 1)):
+                r = slice(inside[some.start], inside[some.stop - 1] + 1)
+                levels = self._levels(r, slice(first, last + 1))
+                kernels.count_categories(queries[r], planes, categories, levels, counts[r])
+
+        return count
+
+    def _levels(self, queries: slice, sets: slice) -> NDArray[np.uint16]:
+        from bittern.kernels import pairs
+
+        query_masks, masks = self.query_masks[queries], self.masks[sets]
+        levels = np.empty((len(query_masks), len(masks)), np.uint16)
+        pairs.shared_tags(query_masks, masks, self.graded, levels)
+        return levels
+
+    def _all_totals(self) -> NDArray[np.int64]:
+        sizes = np.bincount(self.sets, minlength=len(self.masks))
+        totals = np.zeros((self.n_queries, self.n_levels), np.int64)
+        for rows in row_blocks(self.n_queries, 8 * len(self.masks)):
+            levels = self._levels(rows, slice(None))
+            for level in range(self.n_levels):
+                totals[rows, level] = (levels == level) @ sizes
+        return totals
+
+    def _take(self, queries: NDArray[np.intp]) -> TagRelevance:
+        return replace(self, query_masks=self.query_masks[queries])
+
+    def _shard(self, start: int, stop: int) -> TagRelevance:
+        present, sets = np.unique(self.sets[start:stop], return_inverse=True)
+        order = np.argsort(sets, kind="stable")
+        return replace(self, masks=self.masks[present], sets=sets, order=order)
+
+
+def _masks(tags: Any, name: str) -> tuple[NDArray[np.uint64], int]:
+    """Bit masks of multi-hot rows, and the number of tags."""
+    if hasattr(tags, "tocsr"):
+        return _sparse_masks(tags.tocsr(), name), tags.shape[1]
+    t = np.asarray(tags)
+    if t.ndim != 2 or t.shape[1] == 0:
+        hint = "; for class labels use Relevance.from_classes()" if t.ndim == 1 else ""
+        raise InputError(f"Relevance: {name} must be 2-D (n, n_tags), got shape {t.shape}{hint}.")
+    n_words = -(-t.shape[1] // 64)
+    masks = np.zeros((len(t), n_words), np.uint64)
+    for w in range(n_words):
+        try:
+            masks[:, w] = Codes.from_bits(t[:, 64 * w : 64 * w + 64]).words[:, 0]
+        except InputError:
+            raise InputError(f"Relevance: {name} must be booleans or 0/1.") from None
+    return masks, t.shape[1]
+
+
+def _sparse_masks(tags: Any, name: str) -> NDArray[np.uint64]:
+    if not np.isin(tags.data, (0, 1)).all():
+        raise InputError(f"Relevance: {name} must be booleans or 0/1.")
+    rows = np.repeat(np.arange(tags.shape[0]), np.diff(tags.indptr))[tags.data != 0]
+    columns = tags.indices[tags.data != 0].astype(np.uint64)
+    masks = np.zeros((tags.shape[0], -(-tags.shape[1] // 64)), np.uint64)
+    np.bitwise_or.at(masks, (rows, columns // 64), np.uint64(1) << columns % np.uint64(64))
+    return masks
+
+
+def _most_tags(masks: NDArray[np.uint64]) -> int:
+    return int(np.bitwise_count(masks).sum(axis=1, dtype=np.int64).max(initial=0))
