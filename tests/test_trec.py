@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bittern import trec
 from bittern.errors import FileError, InputError
 from bittern.trec import Qrels, Run, read_qrels, read_run, trec_order
+from bittern.trec import text as trec
 
 
 def slow_rows(text, number):

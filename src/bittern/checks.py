@@ -51,7 +51,9 @@ def check_vectors(vectors: ArrayLike, name: str) -> NDArray[np.floating[Any]]:
     for rows in row_blocks(len(v), v.shape[1]):
         finite = np.isfinite(v[rows]).all(axis=1)
         if not finite.all():
-            raise InputError(f"{name} must be finite, row {rows.start + int(finite.argmin())} is not.")
+            raise InputError(
+                f"{name} must be finite, row {rows.start + int(finite.argmin())} is not."
+            )
     return v
 
 

@@ -166,7 +166,9 @@ class Codes:
         if words.ndim == 1 and isinstance(rows, int | np.integer):
             words = words[None]
         if words.ndim != 2 or words.shape[1] != self.words.shape[1]:
-            raise PositionError("Codes: rows are chosen by a position, a slice, a mask or a 1-D array.")
+            raise PositionError(
+                "Codes: rows are chosen by a position, a slice, a mask or a 1-D array."
+            )
         return Codes(np.ascontiguousarray(words), self.n_bits)
 
     def __eq__(self, other: object) -> bool:

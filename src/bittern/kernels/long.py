@@ -21,7 +21,7 @@ ONE = np.uint32(1)
 
 @njit(cache=True, nogil=True)
 def count_ranges(queries, planes, starts, stops, counts):
-    """Add to ``counts[q, v, d]``: items at distance d; v = 1 in rows ``starts[q]:stops[q]``, else 0."""
+    """Add to ``counts[q, v, d]``: items at distance d; v is 1 in ``starts[q]:stops[q]``, else 0."""
     n_words, n = planes.shape
     buffer = np.empty(RUN, np.uint64)
     rows = np.zeros((4, counts.shape[2]), np.uint32)
@@ -39,7 +39,7 @@ def count_ranges(queries, planes, starts, stops, counts):
 
 @njit(cache=True, nogil=True)
 def _scan(query, planes, start, stop, buffer, rows):
-    """Count items start … stop - 1 by distance into four rows in turn, so that ties do not queue."""
+    """Count items start … stop - 1 by distance, into four rows in turn lest ties queue up."""
     first, second, third, fourth = rows[0], rows[1], rows[2], rows[3]
     for s in range(start, stop, RUN):
         width = min(RUN, stop - s)
@@ -63,7 +63,7 @@ def _unload(rows, histogram):
 
 @njit(cache=True, nogil=True)
 def measure(query, planes, start, out):
-    """Fill ``out[i]`` with the distance between the query and item ``start + i``; two planes a pass."""
+    """Fill ``out[i]`` with the distance from the query to item ``start + i``; two planes a pass."""
     n_words, n = planes.shape[0], out.shape[0]
     if n_words % 2:
         a, x = query[0], planes[0, start : start + n]
@@ -79,10 +79,11 @@ def measure(query, planes, start, out):
 
 
 @njit(cache=True, nogil=True)
-def count_categories(queries, planes, categories, levels, counts):
+def count_categories(queries, planes, categories, starts, levels, counts):
     """Add to ``counts[q, v, d]``: items at distance d whose category has level v for q.
 
-    ``categories[i]`` is the category of item i and ``levels[q, c]`` the level of category c.
+    ``categories[i]`` is the category of item i and ``levels[q, c]`` the level of category c;
+    ``starts``, where categories begin, is for the twin in ``kernels.short``.
     """
     n_words, n = planes.shape
     n_queries, n_distances = queries.shape[0], counts.shape[2]

@@ -37,11 +37,31 @@ def remove_listed(queries, database, items, levels, counts):
 
 
 @njit(cache=True, nogil=True)
-def shared_tags(query_masks, database_masks, graded, levels):
-    """Fill ``levels[q, c]`` with the tags that q and c share: how many, or 1 for any if not graded."""
+def shared_tags(query_masks, planes, graded, levels):
+    """Fill ``levels[q, c]`` with the number of tags that q and c share, at most 1 if not graded.
+
+    ``planes[w, c]`` is word w of the mask of c: with one word at a time the loops are vector code.
+    """
+    n_words, n = planes.shape
     for q in range(query_masks.shape[0]):
-        for c in range(database_masks.shape[0]):
-            shared = 0
-            for w in range(query_masks.shape[1]):
-                shared += popcount(query_masks[q, w] & database_masks[c, w])
-            levels[q, c] = shared if graded else min(shared, 1)
+        row = levels[q]
+        row[:] = 0
+        for w in range(n_words):
+            a, x = query_masks[q, w], planes[w]
+            if a == 0:
+                continue
+            if graded:
+                for c in range(n):
+                    row[c] += popcount(a & x[c])
+            else:
+                for c in range(n):
+                    row[c] |= (a & x[c]) != 0
+
+
+@njit(cache=True, nogil=True)
+def group(classes, offsets, order):
+    """Fill ``order`` with positions by class, stable; ``offsets[c]`` is where class c begins."""
+    free = offsets.copy()
+    for i in range(classes.shape[0]):
+        order[free[classes[i]]] = i
+        free[classes[i]] += 1

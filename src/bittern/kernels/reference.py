@@ -1,4 +1,4 @@
-"""What the kernels mean, in NumPy: slow, short, and the specification that they are tested against."""
+"""What the counting kernels mean, in NumPy: slow, short, and the specification for the tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def count_ranges(queries: Array, planes: Array, starts: Array, stops: Array, cou
 
 
 def count_categories(
-    queries: Array, planes: Array, categories: Array, levels: Array, counts: Array
+    queries: Array, planes: Array, categories: Array, starts: Array, levels: Array, counts: Array
 ) -> None:
     """Twin of ``short.count_categories`` and ``long.count_categories``."""
     _add(counts, levels[:, categories].astype(np.intp), hamming(queries, planes))
@@ -35,7 +35,7 @@ def move_listed(
     """Twin of ``pairs.move_listed``."""
     q = np.repeat(np.arange(len(queries)), np.diff(offsets))
     distance = hamming(queries, database.T)[q, items]
-    np.subtract.at(counts, (q, 0, distance), 1)
+    np.subtract.at(counts[:, 0], (q, distance), 1)
     np.add.at(counts, (q, levels, distance), 1)
 
 
@@ -48,10 +48,15 @@ def remove_listed(
     np.subtract.at(counts, (q, levels[q], distance), 1)
 
 
-def shared_tags(query_masks: Array, database_masks: Array, graded: bool, levels: Array) -> None:
+def shared_tags(query_masks: Array, planes: Array, graded: bool, levels: Array) -> None:
     """Twin of ``pairs.shared_tags``."""
-    shared = np.bitwise_count(query_masks[:, None] & database_masks[None]).sum(axis=-1)
+    shared = np.bitwise_count(query_masks[:, None] & planes.T[None]).sum(axis=-1)
     levels[:] = shared if graded else shared > 0
+
+
+def group(classes: Array, offsets: Array, order: Array) -> None:
+    """Twin of ``pairs.group``."""
+    order[:] = np.argsort(classes, kind="stable")
 
 
 def _add(counts: Array, levels: Array, distance: Array) -> None:

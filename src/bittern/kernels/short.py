@@ -18,12 +18,14 @@ from bittern.kernels.bits import popcount
 
 STRIDE = 128  # entries a row of the joint table: 65 distances, rounded up to a shift
 SHIFT = np.uint64(7)
+WIDE = 256  # the same where a distance comes in two kinds, relevant or not
+WIDE_SHIFT = np.uint64(8)
 ONE = np.uint32(1)
 
 
 @njit(cache=True, nogil=True)
 def count_ranges(queries, planes, starts, stops, counts):
-    """Add to ``counts[q, v, d]``: items at distance d; v = 1 in rows ``starts[q]:stops[q]``, else 0."""
+    """Add to ``counts[q, v, d]``: items at distance d; v is 1 in ``starts[q]:stops[q]``, else 0."""
     database = planes[0]
     tables = np.zeros((2, 65 * STRIDE), np.uint32)
     n_quads = queries.shape[0] // 4
@@ -36,12 +38,12 @@ def count_ranges(queries, planes, starts, stops, counts):
         if together:
             _scan_four(queries, q, database[:start], tables)
             _scan_four(queries, q, database[stop:], tables)
-            _unload(tables, counts, q, 0)
+            _unload_four(tables, counts, q, 0)
             _scan_four(queries, q, database[start:stop], tables)
-            _unload(tables, counts, q, 1)
+            _unload_four(tables, counts, q, 1)
         else:
             _scan_four(queries, q, database, tables)
-            _unload(tables, counts, q, 0)
+            _unload_four(tables, counts, q, 0)
             for j in range(q, q + 4):
                 _move_range(queries[j, 0], database[starts[j] : stops[j]], counts[j])
     for q in range(4 * n_quads, queries.shape[0]):
@@ -61,22 +63,25 @@ def _scan_four(queries, q, database, tables):
 
 
 @njit(cache=True, nogil=True)
-def _unload(tables, counts, q, level):
-    """Add the rows' and columns' sums to the histograms of four queries; empty the tables."""
-    n_distances = counts.shape[2]
-    for pair in range(2):
-        table = tables[pair]
-        by_row, by_column = counts[q + 2 * pair, level], counts[q + 2 * pair + 1, level]
-        for d in range(n_distances):
-            row = table[d * STRIDE : d * STRIDE + n_distances]
-            total = np.uint32(0)
-            for e in range(n_distances):
-                total += row[e]
-            if total > 0:
-                by_row[d] += total
-                for e in range(n_distances):
-                    by_column[e] += row[e]
-                    row[e] = 0
+def _unload_four(tables, counts, q, level):
+    _unload(tables[0], STRIDE, counts[q, level], counts[q + 1, level])
+    _unload(tables[1], STRIDE, counts[q + 2, level], counts[q + 3, level])
+
+
+@njit(cache=True, nogil=True)
+def _unload(table, stride, by_row, by_column):
+    """Add the rows' and the columns' sums of a joint table to two histograms, and empty it."""
+    n = by_row.shape[0]
+    for d in range(n):
+        row = table[d * stride : d * stride + n]
+        total = np.uint32(0)
+        for e in range(n):
+            total += row[e]
+        if total > 0:
+            by_row[d] += total
+            for e in range(n):
+                by_column[e] += row[e]
+            row[:] = 0
 
 
 @njit(cache=True, nogil=True)
@@ -95,29 +100,55 @@ def _move_range(query, relevant, counts):
 
 
 @njit(cache=True, nogil=True)
-def count_categories(queries, planes, categories, levels, counts):
+def count_categories(queries, planes, categories, starts, levels, counts):
     """Add to ``counts[q, v, d]``: items at distance d whose category has level v for q.
 
-    ``categories[i]`` is the category of item i and ``levels[q, c]`` the level of category c.
+    ``categories[i]`` is the category of item i, ascending; ``starts[c]`` is where category c
+    begins; ``levels[q, c]`` is the level of category c for query q.
     """
     database = planes[0]
-    n_queries, n_distances = queries.shape[0], counts.shape[2]
-    flat = counts.reshape(n_queries, -1)
-    offsets = np.empty((4, levels.shape[1]), np.uint32)
-    spare = np.zeros((4, flat.shape[1]), np.uint32)
+    n_queries, n_levels, n_distances = counts.shape
+    flat = counts.reshape(n_queries, -1)[:, : 2 * n_distances]
+    tables = np.zeros((2, 2 * 65 * WIDE), np.uint32)
+    offsets = np.zeros((2, levels.shape[1]), np.uint32)
+    words = np.zeros(4, np.uint64)
+    spare = np.zeros((4, 2 * n_distances), np.uint32)  # for queries that the last quad lacks
     for q in range(0, n_queries, 4):
         width = min(4, n_queries - q)
+        offsets[:] = 0
         for j in range(width):
+            words[j] = queries[q + j, 0]
+            step, row = n_distances * (1 if j % 2 else WIDE), offsets[j // 2]
             for c in range(levels.shape[1]):
-                offsets[j, c] = levels[q + j, c] * n_distances
-        a, h = queries[q, 0], flat[q]
-        b, k = (queries[q + 1, 0], flat[q + 1]) if width > 1 else (a, spare[1])
-        c0, m = (queries[q + 2, 0], flat[q + 2]) if width > 2 else (a, spare[2])
-        d, p = (queries[q + 3, 0], flat[q + 3]) if width > 3 else (a, spare[3])
-        u, v, w, z = offsets[0], offsets[1], offsets[2], offsets[3]
-        for i in range(database.shape[0]):
-            x, category = database[i], categories[i]
-            h[popcount(a ^ x) + u[category]] += ONE
-            k[popcount(b ^ x) + v[category]] += ONE
-            m[popcount(c0 ^ x) + w[category]] += ONE
-            p[popcount(d ^ x) + z[category]] += ONE
+                row[c] += min(levels[q + j, c], 1) * step
+        _scan_categories(words, database, categories, offsets, tables)
+        out = spare
+        out[:width] = flat[q : q + width]
+        _unload(tables[0], WIDE, out[0], out[1])
+        _unload(tables[1], WIDE, out[2], out[3])
+        flat[q : q + width] = out[:width]
+        if n_levels > 2:
+            for j in range(width):
+                _grade(words[j], database, starts, levels[q + j], counts[q + j])
+
+
+@njit(cache=True, nogil=True)
+def _scan_categories(words, database, categories, offsets, tables):
+    """Fill two joint tables over (relevant or not, distance), two queries each."""
+    a, b, c, d = words[0], words[1], words[2], words[3]
+    first, second, u, v = tables[0], tables[1], offsets[0], offsets[1]
+    for i in range(database.shape[0]):
+        x, category = database[i], categories[i]
+        first[(popcount(a ^ x) << WIDE_SHIFT) + popcount(b ^ x) + u[category]] += ONE
+        second[(popcount(c ^ x) << WIDE_SHIFT) + popcount(d ^ x) + v[category]] += ONE
+
+
+@njit(cache=True, nogil=True)
+def _grade(query, database, starts, levels, counts):
+    """Move the items of categories above level 1 from level 1 to their own."""
+    for c in range(levels.shape[0]):
+        if levels[c] > 1:
+            for i in range(starts[c], starts[c + 1]):
+                d = popcount(query ^ database[i])
+                counts[1, d] -= ONE
+                counts[levels[c], d] += ONE

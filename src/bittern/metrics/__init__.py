@@ -1,10 +1,10 @@
 """Metrics: pure functions of a tie profile, and the scores made of them."""
 
 from bittern.metrics.curves import Curve, interpolated_pr_curve, pr_curve
-from bittern.metrics.evaluate import DEFAULT_METRICS, evaluate
 from bittern.metrics.names import MetricName
-from bittern.metrics.rmse import rmse
 from bittern.metrics.scores import Score, Scores
+from bittern.metrics.scoring import DEFAULT_METRICS, evaluate
+from bittern.metrics.similarity import rmse
 from bittern.metrics.table import METRICS, parse
 
 __all__ = [

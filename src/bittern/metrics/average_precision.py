@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.metrics.ranks import cutoffs_of, ratio
+from bittern.metrics.ranks import each_query, ratio
 from bittern.profile import TieProfile
 
 __all__ = [
@@ -39,9 +39,7 @@ def average_precision(profile: TieProfile, cutoff: int | None = None) -> NDArray
     """
     from bittern.kernels import ties
 
-    sums = np.empty(profile.n_queries)
-    ties.sum_precisions(profile.total, profile.relevant, cutoffs_of(profile, cutoff), sums)
-    return ratio(sums, profile.n_relevant)
+    return ratio(each_query(ties.sum_precisions, profile, cutoff), profile.n_relevant)
 
 
 def average_precision_of_retrieved(
@@ -66,8 +64,7 @@ def average_precision_of_retrieved(
     """
     from bittern.kernels import ties
 
-    values = np.empty(profile.n_queries)
-    ties.mean_precisions(profile.total, profile.relevant, cutoffs_of(profile, cutoff), values)
+    values = each_query(ties.mean_precisions, profile, cutoff)
     return np.where(profile.n_relevant > 0, values, np.nan)
 
 
@@ -81,7 +78,5 @@ def extreme_average_precision_of_retrieved(
     """
     from bittern.kernels import ties
 
-    values = np.empty(profile.n_queries)
-    cutoffs = cutoffs_of(profile, cutoff)
-    ties.extreme_mean_precisions(profile.total, profile.relevant, cutoffs, best, values)
+    values = each_query(ties.extreme_mean_precisions, profile, cutoff, best)
     return np.where(profile.n_relevant > 0, values, np.nan)

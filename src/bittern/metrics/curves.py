@@ -93,7 +93,11 @@ def _pooled_by_radius(
     used = total > 0
     radius, place = np.unique(profile.distances[used], return_inverse=True)
     items = np.bincount(place, total[used], minlength=len(radius)).astype(np.int64)
-    return radius, items, np.bincount(place, relevant[used], minlength=len(radius))
+    return (
+        radius,
+        items,
+        np.bincount(place, relevant[used], minlength=len(radius)).astype(np.float64),
+    )
 
 
 def _check_recalls(recalls: ArrayLike) -> Doubles:

@@ -75,7 +75,9 @@ def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
     if profile.distances is not None:
         curve = pr_curve(profile)
         area = _area(curve.precision[None], curve.recall[None], trapezoid)
-        return Pooled(np.full((profile.n_queries, 1), area[0] / profile.n_queries), lambda s: s[:, 0])
+        return Pooled(
+            np.full((profile.n_queries, 1), area[0] / profile.n_queries), lambda s: s[:, 0]
+        )
     n_columns = profile.counts.shape[1]
     parts = np.concatenate(
         [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.metrics.ranks import cutoffs_of, inside_radius, ratio
+from bittern.metrics.ranks import cutoffs_of, each_query, inside_radius, ratio
 from bittern.profile import TieProfile
 
 __all__ = [
@@ -28,7 +28,9 @@ class Retrieved:
     retrieves as many items as it says, a shorter ranking's missing items being not relevant.
     """
 
-    def __init__(self, found: NDArray[np.float64], retrieved: NDArray[np.int64], relevant: NDArray[np.int64]) -> None:
+    def __init__(
+        self, found: NDArray[np.float64], retrieved: NDArray[np.int64], relevant: NDArray[np.int64]
+    ) -> None:
         self.found, self.retrieved, self.relevant = found, retrieved, relevant
 
 
@@ -60,9 +62,7 @@ def precision(
     return np.where(at.relevant > 0, value, np.nan)
 
 
-def recall(
-    profile: TieProfile, cutoff: int | None, radius: int | None
-) -> NDArray[np.float64]:
+def recall(profile: TieProfile, cutoff: int | None, radius: int | None) -> NDArray[np.float64]:
     r"""Relevant items retrieved, divided by all relevant items: :math:`TP / (TP + FN)`.
 
     NaN for a query with nothing relevant.  Reference: eq. 3.7 of [Moran-2016].
@@ -88,9 +88,7 @@ def fbeta(
     return np.where(at.relevant > 0, value, np.nan)
 
 
-def hit_rate(
-    profile: TieProfile, cutoff: int | None, radius: int | None
-) -> NDArray[np.float64]:
+def hit_rate(profile: TieProfile, cutoff: int | None, radius: int | None) -> NDArray[np.float64]:
     r"""Probability that at least one relevant item is retrieved.
 
     Where the cut-off leaves :math:`m` ranks of a tie of :math:`n`, :math:`r` relevant, and nothing
@@ -102,9 +100,7 @@ def hit_rate(
     else:
         from bittern.kernels import ties
 
-        value = np.empty(profile.n_queries)
-        cutoffs = cutoffs_of(profile, cutoff)
-        ties.hit_probability(profile.total, profile.relevant, cutoffs, value)
+        value = each_query(ties.hit_probability, profile, cutoff)
     return np.where(profile.n_relevant > 0, value, np.nan)
 
 
@@ -124,14 +120,11 @@ def reciprocal_rank(profile: TieProfile, cutoff: int | None = None) -> NDArray[n
     """
     from bittern.kernels import ties
 
-    value = np.empty(profile.n_queries)
-    ties.reciprocal_ranks(profile.total, profile.relevant, cutoffs_of(profile, cutoff), value)
+    value = each_query(ties.reciprocal_ranks, profile, cutoff)
     return np.where(profile.n_relevant > 0, value, np.nan)
 
 
 def _found(profile: TieProfile, cutoffs: NDArray[np.int64]) -> NDArray[np.float64]:
     from bittern.kernels import ties
 
-    found = np.empty(profile.n_queries)
-    ties.count_found(profile.total, profile.relevant, cutoffs, found)
-    return found
+    return each_query(ties.count_found, profile, cutoffs)

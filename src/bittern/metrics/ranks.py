@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import row_blocks
 from bittern.errors import InputError
 from bittern.profile import TieProfile
+from bittern.threads import run_blocks
 
-__all__ = ["break_ties", "cutoffs_of", "inside_radius", "ratio"]
+__all__ = ["break_ties", "cutoffs_of", "each_query", "inside_radius", "ratio"]
 
 EVERYTHING = np.iinfo(np.int64).max
+BLOCK = 1 << 20  # octets of counts that one thread takes at a time
 
 
 def cutoffs_of(profile: TieProfile, cutoff: int | None) -> NDArray[np.int64]:
     """The same cut-off for every query; all ranks for None."""
     return np.full(profile.n_queries, EVERYTHING if cutoff is None else cutoff, np.int64)
+
+
+def each_query(
+    kernel: Callable[..., None],
+    profile: TieProfile,
+    cutoff: int | NDArray[np.int64] | None,
+    *more: object,
+) -> NDArray[np.float64]:
+    """A kernel's value for each query, over threads; a cut-off may differ between queries."""
+    cutoffs = cutoff if isinstance(cutoff, np.ndarray) else cutoffs_of(profile, cutoff)
+    total, relevant, out = profile.total, profile.relevant, np.empty(profile.n_queries)
+
+    def work(rows: slice) -> None:
+        kernel(total[rows], relevant[rows], cutoffs[rows], *more, out[rows])
+
+    run_blocks(work, row_blocks(len(out), 8 * total.shape[1], BLOCK))
+    return out
 
 
 def inside_radius(profile: TieProfile, radius: float) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from bittern.errors import MissingExtraError
 from bittern.metrics import bootstrap, table
 from bittern.metrics.micro import Pooled
 from bittern.metrics.names import MetricName
+from bittern.metrics.precision import retrieved_at
 from bittern.metrics.ranks import ratio
 from bittern.profile import TieProfile
 from bittern.registry import Registry
@@ -62,7 +63,8 @@ class Score:
         if self.name.tie_rule or not table.can_break_ties(self.name):
             return None
         worst, best = (
-            Score(self._with_rule(rule), self._profile).mean for rule in ("pessimistic", "optimistic")
+            Score(self._with_rule(rule), self._profile).mean
+            for rule in ("pessimistic", "optimistic")
         )
         return worst, best
 
@@ -129,10 +131,10 @@ class Scores(Mapping[str, Score]):
         empty = int((self._profile.n_relevant == 0).sum())
         sentence = f"{n:,} quer{'y' if n == 1 else 'ies'}."
         if empty:
-            sentence += f" {empty:,} with nothing relevant, left out."
+            sentence += f" {empty:,} with nothing relevant: left out of means, kept in micro sums."
         lookups = sorted({s.name.radius for s in self.values() if s.name.radius is not None})
         for radius in lookups:
-            found = table.precision.retrieved_at(self._profile, None, radius).retrieved
+            found = retrieved_at(self._profile, None, radius).retrieved
             if nothing := int((found == 0).sum()):
                 sentence += f" {nothing:,} found nothing within radius {radius}."
         return sentence
@@ -191,8 +193,16 @@ class Scores(Mapping[str, Score]):
         rows = [" & ".join(map(_latex, row)) + r" \\" for row in self.rows()]
         head = " & ".join(HEADER).replace("%", r"\%") + r" \\"
         return "\n".join(
-            [r"\begin{tabular}{lrrrr}", r"\toprule", head, r"\midrule", *rows]
-            + [r"\bottomrule", r"\end{tabular}", ""]
+            [
+                r"\begin{tabular}{lrrrr}",
+                r"\toprule",
+                head,
+                r"\midrule",
+                *rows,
+                r"\bottomrule",
+                r"\end{tabular}",
+                "",
+            ]
         )
 
 

@@ -18,16 +18,17 @@ from bittern.metrics.ranks import break_ties
 from bittern.profile import TieProfile
 from bittern.registry import Registry
 
-__all__ = ["METRICS", "Metric", "compute", "parse"]
+__all__ = ["METRICS", "Metric", "can_break_ties", "compute", "parse"]
 
 Values = NDArray[np.float64] | micro.Pooled
+Compute = Callable[[TieProfile, MetricName], Values]
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
     """How a metric is computed, and what its name may carry."""
 
-    compute: Callable[[TieProfile, MetricName], Values]
+    compute: Compute
     title: str
     cutoff: bool = False  # whether "@100" may follow
     radius: bool = False  # whether "@r2" may follow
@@ -36,7 +37,7 @@ class Metric:
     ranked: bool = True  # whether ties can be broken
 
 
-def _at(function: Callable[..., Values], **options: float) -> Callable[[TieProfile, MetricName], Values]:
+def _at(function: Callable[..., Values], **options: float) -> Compute:
     """A metric at a cut-off or a radius."""
     return lambda profile, name: function(profile, name.cutoff, name.radius, **options)
 
@@ -55,7 +56,10 @@ def _precision(profile: TieProfile, name: MetricName) -> Values:
     return precision.precision(profile, name.cutoff, name.radius, empty_is_zero=zero)
 
 
-_SET = {"cutoff": True, "radius": True, "needs_place": True}
+def _placed(compute: Compute, title: str, *options: str) -> Metric:
+    """A metric of what a cut-off or a radius retrieves."""
+    return Metric(compute, title, cutoff=True, radius=True, needs_place=True, options=options)
+
 
 METRICS: Registry[Metric] = Registry(
     "metric",
@@ -77,13 +81,13 @@ METRICS: Registry[Metric] = Registry(
             lambda p, m: precision.reciprocal_rank(p, m.cutoff), "reciprocal rank", cutoff=True
         ),
         "r-precision": Metric(lambda p, m: precision.r_precision(p), "precision at R"),
-        "precision": Metric(_precision, "precision", **_SET, options=("empty-zero",)),
-        "recall": Metric(_at(precision.recall), "recall", **_SET),
-        "f1": Metric(_at(precision.fbeta), "F-measure", **_SET),
-        "hit-rate": Metric(_at(precision.hit_rate), "at least one relevant item", **_SET),
-        "micro-precision": Metric(_at(micro.micro_precision), "micro precision", **_SET),
-        "micro-recall": Metric(_at(micro.micro_recall), "micro recall", **_SET),
-        "micro-f1": Metric(_at(micro.micro_fbeta), "micro F-measure", **_SET),
+        "precision": _placed(_precision, "precision", "empty-zero"),
+        "recall": _placed(_at(precision.recall), "recall"),
+        "f1": _placed(_at(precision.fbeta), "F-measure"),
+        "hit-rate": _placed(_at(precision.hit_rate), "at least one relevant item"),
+        "micro-precision": _placed(_at(micro.micro_precision), "micro precision"),
+        "micro-recall": _placed(_at(micro.micro_recall), "micro recall"),
+        "micro-f1": _placed(_at(micro.micro_fbeta), "micro F-measure"),
         "auprc": Metric(
             lambda p, m: micro.auprc(p, m.has("trapezoid")),
             "area under the micro precision-recall curve",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from bittern.threads import Progress
 __all__ = ["TieProfile"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TieProfile:
     """Per query, how many items of each gain lie at each distance: ``counts[q, d, v]``.
 
@@ -51,7 +52,9 @@ class TieProfile:
         if self.gains[0] != 0 or (np.diff(self.gains) <= 0).any() or len(self.gains) < 2:
             raise InputError(f"TieProfile: gains must ascend from 0, got {self.gains.tolist()}.")
         if self.unretrieved.shape != (q, len(self.gains)) or (self.unretrieved < 0).any():
-            raise InputError("TieProfile: unretrieved must be (n_queries, n_levels), none negative.")
+            raise InputError(
+                "TieProfile: unretrieved must be (n_queries, n_levels), none negative."
+            )
         if self.distances is not None and self.distances.shape != c.shape[:2]:
             raise InputError("TieProfile: distances must be (n_queries, n_columns).")
 
@@ -105,7 +108,7 @@ class TieProfile:
         *,
         offsets: ArrayLike | None = None,
     ) -> TieProfile:
-        """Rankings cut by a search: ids and distances ``(n_queries, k)``, id -1 where there is none.
+        """Rankings cut by a search: ids and distances ``(n_queries, k)``, id -1 for no hit.
 
         With ``offsets`` both are flat, and the hits of query q are ``offsets[q] … offsets[q + 1]``,
         as a radius search gives them.  Relevant items that were not hit are counted as unretrieved.
@@ -115,9 +118,7 @@ class TieProfile:
         counts, columns = count_hits(ids, distances, relevance, offsets)
         missing = relevance.totals() - counts.sum(axis=1, dtype=np.int64)
         missing[:, 0] = 0
-        return cls(
-            counts=counts, gains=relevance.gains, unretrieved=missing, distances=columns
-        )
+        return cls(counts=counts, gains=relevance.gains, unretrieved=missing, distances=columns)
 
     @classmethod
     def from_trec(cls, run: str | os.PathLike[str], qrels: str | os.PathLike[str]) -> TieProfile:
@@ -136,9 +137,7 @@ class TieProfile:
             "query_ids": counted.query_ids,
         }
         in_trec_order = cls(counts=counted.trec_counts, distances=counted.trec_ranks, **common)
-        return cls(
-            counts=counted.counts, distances=counted.distances, trec=in_trec_order, **common
-        )
+        return cls(counts=counted.counts, distances=counted.distances, trec=in_trec_order, **common)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TieProfile:
@@ -159,17 +158,17 @@ class TieProfile:
         """Number of queries."""
         return len(self.counts)
 
-    @property
+    @cached_property
     def total(self) -> NDArray[np.int64]:
         """Items in each column, ``(n_queries, n_columns)``."""
         return self.counts.sum(axis=2, dtype=np.int64)
 
-    @property
+    @cached_property
     def relevant(self) -> NDArray[np.int64]:
         """Relevant items in each column, ``(n_queries, n_columns)``."""
         return self.counts[:, :, 1:].sum(axis=2, dtype=np.int64)
 
-    @property
+    @cached_property
     def n_relevant(self) -> NDArray[np.int64]:
         """All relevant items of each query, ``(n_queries,)``, retrieved or not."""
         return self.relevant.sum(axis=1) + self.unretrieved[:, 1:].sum(axis=1)
@@ -181,16 +180,14 @@ class TieProfile:
 
     def take(self, queries: Any) -> TieProfile:
         """The profile of some queries, chosen by a slice, mask or positions."""
-        chosen = {
-            name: value if value is None else value[queries]
-            for name, value in (
-                ("counts", self.counts),
-                ("unretrieved", self.unretrieved),
-                ("distances", self.distances),
-                ("query_ids", self.query_ids),
-            )
-        }
-        return replace(self, trec=self.trec and self.trec.take(queries), **chosen)
+        return replace(
+            self,
+            counts=self.counts[queries],
+            unretrieved=self.unretrieved[queries],
+            distances=None if self.distances is None else self.distances[queries],
+            query_ids=None if self.query_ids is None else self.query_ids[queries],
+            trec=None if self.trec is None else self.trec.take(queries),
+        )
 
     def __add__(self, other: TieProfile) -> TieProfile:
         """The profile over both shards of one database; exactly that of the whole."""
@@ -218,9 +215,7 @@ class TieProfile:
         )
 
     @classmethod
-    def _complete(
-        cls, counts: NDArray[np.uint32], relevance: Relevance, **more: Any
-    ) -> TieProfile:
+    def _complete(cls, counts: NDArray[np.uint32], relevance: Relevance, **more: Any) -> TieProfile:
         """A profile of rankings that hold the whole database."""
         nothing = np.zeros((relevance.n_queries, relevance.n_levels), np.int64)
         return cls(counts=counts, gains=relevance.gains, unretrieved=nothing, **more)

@@ -57,7 +57,7 @@ def _distance_blocks(
         if block.dtype.kind not in "iufb":
             raise InputError(f"TieProfile: distances must be numbers, got dtype {block.dtype}.")
         if block.dtype.kind == "f" and np.isnan(block).any():
-            row = int(np.isnan(block).any(axis=1).argmax())
+            row = int(np.argmax(np.isnan(block).any(axis=1)))
             raise InputError(f"TieProfile: distances must not be NaN, row {row} has one.")
         radii = are_radii(block)
         for rows in row_blocks(len(block), 40 * max(1, block.shape[1]), BLOCK):
@@ -70,7 +70,8 @@ def _kept(relevance: Relevance, rows: slice, n: int) -> NDArray[np.bool_] | None
         return None
     keep = np.ones((n, relevance.n_database), np.bool_)
     out = relevance.excluded[rows]
-    keep[np.flatnonzero(out >= 0), out[out >= 0]] = False
+    row = np.flatnonzero(out >= 0)
+    keep[row, out[row]] = False
     return keep
 
 
@@ -91,11 +92,9 @@ def _count_block(
     return _compacted(counts, columns) if compact else (counts, columns)
 
 
-def _compacted(
-    counts: Counts, columns: NDArray[np.float64]
-) -> tuple[Counts, NDArray[np.float64]]:
+def _compacted(counts: Counts, columns: NDArray[np.float64]) -> tuple[Counts, NDArray[np.float64]]:
     """Merge runs of columns that hold nothing relevant; a run takes its farthest distance."""
-    hit = counts[:, :, 1:].any(axis=2)
+    hit = np.asarray(counts[:, :, 1:].any(axis=2))
     used = ~np.isnan(columns)
     after_hit = np.zeros_like(hit)
     after_hit[:, 1:] = hit[:, :-1]

@@ -45,9 +45,7 @@ def count_run(run: Run, qrels: Qrels) -> CountedRun:
     np.add.at(judged, (judged_query, np.searchsorted(gains, np.maximum(qrels.gains, 0))), 1)
     unretrieved = judged - counts.sum(axis=1, dtype=np.int64)
     unretrieved[:, 0] = 0
-    return CountedRun(
-        query_ids, gains, unretrieved, counts, distances, trec_counts, trec_ranks
-    )
+    return CountedRun(query_ids, gains, unretrieved, counts, distances, trec_counts, trec_ranks)
 
 
 def _judged(

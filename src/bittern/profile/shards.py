@@ -43,7 +43,7 @@ def same(a: TieProfile, b: TieProfile) -> bool:
     gains = np.union1d(a.gains, b.gains)
     missing = [_regained(p.unretrieved, p.gains, gains) for p in (a, b)]
     entries = [_entries(_regained(p.counts, p.gains, gains), _values(p)) for p in (a, b)]
-    return np.array_equal(*missing) and all(
+    return np.array_equal(missing[0], missing[1]) and all(
         np.array_equal(x, y) for x, y in zip(*entries, strict=True)
     )
 
@@ -59,8 +59,11 @@ def _check_mergeable(a: TieProfile, b: TieProfile) -> None:
             "TieProfile: compact profiles have lost the distances that adding needs; "
             "make them with compact=False."
         )
-    ids = a.query_ids, b.query_ids
-    if any(i is not None for i in ids) and not np.array_equal(*ids):
+    if (a.query_ids is None) != (b.query_ids is None) or (
+        a.query_ids is not None
+        and b.query_ids is not None
+        and not np.array_equal(a.query_ids, b.query_ids)
+    ):
         raise InputError("TieProfile: the shards must have the same query ids in the same order.")
 
 

@@ -49,7 +49,9 @@ def tally_values(
     new_query = np.diff(query, prepend=-1) != 0
     new_value = np.append(True, distance[1:] != distance[:-1])[: len(distance)] | new_query
     group = np.cumsum(new_value) - 1
-    column = group - np.repeat(group[new_query], np.diff(np.append(np.flatnonzero(new_query), len(query))))
+    column = group - np.repeat(
+        group[new_query], np.diff(np.append(np.flatnonzero(new_query), len(query)))
+    )
     counts = tally(query, column, level, n_queries, n_levels)
     columns = np.full(counts.shape[:2], np.nan)
     columns[query, column] = distance

@@ -64,7 +64,10 @@ class Relevance(ABC):
         metric: str = "euclidean",
         memory: int = MEMORY,
     ) -> Relevance:
-        """Relevant if at most ``radius`` away (eq. 3.1 of [Moran-2016]); see :func:`ball_radius`."""
+        """Relevant if at most ``radius`` away, as :func:`ball_radius` finds it.
+
+        Reference: eq. 3.1 of [Moran-2016].
+        """
         return Relevance.from_thresholds(
             query_vectors, database_vectors, [radius], [1], metric=metric, memory=memory
         )
@@ -102,7 +105,9 @@ class Relevance(ABC):
         return within(query_vectors, database_vectors, radii, gains, metric, memory)
 
     @staticmethod
-    def from_matrix(gains: NDArray[Any] | scipy.sparse.sparray | scipy.sparse.spmatrix) -> Relevance:
+    def from_matrix(
+        gains: NDArray[Any] | scipy.sparse.sparray | scipy.sparse.spmatrix,
+    ) -> Relevance:
         """Gains as a ``(n_queries, n_database)`` matrix of whole numbers ≥ 0, dense or sparse."""
         from bittern.relevance.sparse import SparseRelevance
 

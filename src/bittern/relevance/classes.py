@@ -16,6 +16,8 @@ from bittern.relevance.planes import counting_kernels, word_planes
 
 __all__ = ["ClassRelevance"]
 
+SPAN = 1 << 16  # integer labels this close together need no sorting
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class ClassRelevance(Relevance):
@@ -40,31 +42,29 @@ class ClassRelevance(Relevance):
                 "Relevance: query_labels and database_labels must be both strings or both "
                 f"integers, got {q.dtype} and {d.dtype}."
             )
-        classes, database_classes = np.unique(d, return_inverse=True)
-        found = np.searchsorted(classes, q)
-        if len(classes):
-            known = classes[np.minimum(found, len(classes) - 1)] == q
-        else:
-            known = np.zeros(len(q), np.bool_)
-        order, offsets = _grouping(database_classes, len(classes))
+        query_classes, database_classes, n_classes = _number(q, d)
+        order, offsets = _grouping(database_classes, n_classes)
         return cls(
             n_queries=len(q),
             n_database=len(d),
             gains=np.array([0, 1]),
-            query_classes=np.where(known, found, -1).astype(np.int32),
-            database_classes=database_classes.astype(np.int32),
+            query_classes=query_classes,
+            database_classes=database_classes,
             order=order,
             offsets=offsets,
         )
 
     def query_order(self) -> NDArray[np.intp]:
-        return _grouping(self.query_classes + 1, len(self.offsets))[0]
+        """An order of queries that puts those with the same relevant items side by side."""
+        return _grouping(self.query_classes + np.int32(1), len(self.offsets))[0]
 
     def levels_of(self, queries: NDArray[Any], items: NDArray[Any]) -> NDArray[np.intp]:
+        """Level of each pair (query, item)."""
         same = self.query_classes[queries] == self.database_classes[items]
         return same.astype(np.intp)
 
     def block(self, queries: slice) -> NDArray[np.intp]:
+        """Levels of some queries for the whole database."""
         same = self.query_classes[queries, None] == self.database_classes
         return same.astype(np.intp)
 
@@ -75,6 +75,7 @@ class ClassRelevance(Relevance):
         part: slice,
         counts: NDArray[np.uint32],
     ) -> Callable[[slice], None]:
+        """A function that adds one part of the database to the counts of a slice of queries."""
         kernels = counting_kernels(database)
         planes = word_planes(database, self.order[part])
         starts, stops = self._ranges(part)
@@ -104,11 +105,30 @@ class ClassRelevance(Relevance):
         return replace(self, database_classes=classes, order=order, offsets=offsets)
 
 
-def _grouping(
-    classes: NDArray[Any], n_classes: int
-) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+def _number(
+    queries: NDArray[Any], database: NDArray[Any]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """Number the database's labels from 0; a query's label that it lacks becomes -1."""
+    if database.dtype.kind != "U" and len(database):
+        least, most = int(database.min()), int(database.max())
+        if most - least < SPAN:  # labels are numbers already, with gaps perhaps
+            q = np.clip(queries, least - 1, most + 1).astype(np.int64) - least
+            inside = (q >= 0) & (q <= most - least)
+            number = (database - database.dtype.type(least)).astype(np.int32)
+            return np.where(inside, q, -1).astype(np.int32), number, most - least + 1
+    classes, database = np.unique(database, return_inverse=True)
+    q = np.searchsorted(classes, queries)
+    known = np.append(classes, classes[:1])[q] == queries if len(classes) else q < 0
+    numbers = np.where(known, q, -1).astype(np.int32)
+    return numbers, database.astype(np.int32), len(classes)
+
+
+def _grouping(classes: NDArray[Any], n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Stable order by class, and where each class begins in it."""
-    narrow = classes.astype(np.uint16) if n_classes <= 1 << 16 else classes
-    sizes = np.bincount(classes, minlength=n_classes)
-    # NumPy sorts 16-bit keys by counting.
-    return np.argsort(narrow, kind="stable"), np.concatenate(([0], np.cumsum(sizes)))
+    from bittern.kernels import pairs
+
+    offsets = np.zeros(n_classes + 1, np.int64)
+    np.cumsum(np.bincount(classes, minlength=n_classes), out=offsets[1:])
+    order = np.empty(len(classes), np.intp)
+    pairs.group(classes, offsets, order)
+    return order, offsets

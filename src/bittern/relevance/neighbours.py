@@ -119,7 +119,9 @@ class _Pairs:
         self._database_squares = np.concatenate(
             [_squares(self._rows(d, rows)) for rows in self._database_blocks()]
         )
-        query_squares = [_squares(self._rows(q, rows)) for rows in row_blocks(len(q), 8 * q.shape[1])]
+        query_squares = [
+            _squares(self._rows(q, rows)) for rows in row_blocks(len(q), 8 * q.shape[1])
+        ]
         largest = max(float(s.max()) for s in (*query_squares, self._database_squares))
         #: bound on the rounding error of a squared distance from matrix products
         self.margin = 8 * np.finfo(np.float64).eps * (q.shape[1] + 4) * largest

@@ -20,7 +20,7 @@ MAX_GAIN = 1000  # 2^1000 is still a double
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class SparseRelevance(Relevance):
-    """Relevant if listed: items ``offsets[q] … offsets[q + 1] - 1`` are those of query q, ascending."""
+    """Relevant if listed: entries ``offsets[q] … offsets[q + 1] - 1`` are query q's, ascending."""
 
     offsets: NDArray[np.int64]  # (n_queries + 1,)
     items: NDArray[np.int64]  # (n_pairs,) database positions
@@ -71,6 +71,7 @@ class SparseRelevance(Relevance):
         return cls.from_lists(matrix.indptr, matrix.indices, matrix.data, n_database)
 
     def levels_of(self, queries: NDArray[Any], items: NDArray[Any]) -> NDArray[np.intp]:
+        """Level of each pair (query, item)."""
         if not len(self.items):
             return np.zeros(np.shape(items), np.intp)
         keys = self._rows() * self.n_database + self.items  # ascending, by construction
@@ -79,6 +80,7 @@ class SparseRelevance(Relevance):
         return np.where(keys[place] == wanted, self.levels[place], 0).astype(np.intp)
 
     def block(self, queries: slice) -> NDArray[np.intp]:
+        """Levels of some queries for the whole database."""
         start, stop, _ = queries.indices(self.n_queries)
         listed = slice(self.offsets[start], self.offsets[stop])
         levels = np.zeros((stop - start, self.n_database), np.intp)
@@ -93,6 +95,7 @@ class SparseRelevance(Relevance):
         part: slice,
         counts: NDArray[np.uint32],
     ) -> Callable[[slice], None]:
+        """A function that adds one part of the database to the counts of a slice of queries."""
         kernels = counting_kernels(database)
         planes = word_planes(database, part)
         nothing = np.zeros(self.n_queries, np.int64)
@@ -128,9 +131,7 @@ class SparseRelevance(Relevance):
         offsets = np.concatenate(([0], np.cumsum(sizes)))
         inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
         chosen = np.repeat(self.offsets[queries], sizes) + inside
-        return replace(
-            self, offsets=offsets, items=self.items[chosen], levels=self.levels[chosen]
-        )
+        return replace(self, offsets=offsets, items=self.items[chosen], levels=self.levels[chosen])
 
     def _shard(self, start: int, stop: int) -> SparseRelevance:
         keep = (self.items >= start) & (self.items < stop)

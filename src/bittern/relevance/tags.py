@@ -27,7 +27,7 @@ class TagRelevance(Relevance):
     """
 
     query_masks: NDArray[np.uint64]  # (n_queries, n_mask_words)
-    masks: NDArray[np.uint64]  # (n_sets, n_mask_words), the distinct sets of tags
+    masks: NDArray[np.uint64]  # (n_mask_words, n_sets), the distinct sets of tags
     sets: NDArray[np.intp]  # (n_database,) which set each item has
     graded: bool
     order: NDArray[np.intp]  # (n_database,), grouped by set
@@ -42,28 +42,31 @@ class TagRelevance(Relevance):
                 "Relevance: query_tags and database_tags must have one column for each tag, "
                 f"got {q_width} and {d_width} columns."
             )
-        masks, sets = np.unique(database_masks, axis=0, return_inverse=True)
+        masks, sets = _distinct(database_masks)
         most = min(_most_tags(query_masks), _most_tags(masks)) if graded else 1
         return cls(
             n_queries=len(query_masks),
             n_database=len(database_masks),
             gains=np.arange(max(most, 1) + 1),
             query_masks=query_masks,
-            masks=np.ascontiguousarray(masks),
-            sets=sets.reshape(-1),
+            masks=np.ascontiguousarray(masks.T),
+            sets=sets,
             graded=bool(graded),
-            order=np.argsort(sets.reshape(-1), kind="stable"),
+            order=np.argsort(sets, kind="stable"),
         )
 
     def query_order(self) -> NDArray[np.intp]:
+        """An order of queries that puts those with the same relevant items side by side."""
         return np.lexsort(self.query_masks.T)
 
     def levels_of(self, queries: NDArray[Any], items: NDArray[Any]) -> NDArray[np.intp]:
-        common = self.query_masks[queries] & self.masks[self.sets[items]]
+        """Level of each pair (query, item)."""
+        common = self.query_masks[queries] & self.masks.T[self.sets[items]]
         shared = np.bitwise_count(common).sum(axis=-1, dtype=np.intp)
         return shared if self.graded else np.minimum(shared, 1)
 
     def block(self, queries: slice) -> NDArray[np.intp]:
+        """Levels of some queries for the whole database."""
         return self._levels(queries, slice(None))[:, self.sets].astype(np.intp)
 
     def counter(
@@ -73,33 +76,35 @@ class TagRelevance(Relevance):
         part: slice,
         counts: NDArray[np.uint32],
     ) -> Callable[[slice], None]:
+        """A function that adds one part of the database to the counts of a slice of queries."""
         kernels = counting_kernels(database)
         order = self.order[part]
         planes = word_planes(database, order)
         first, last = self.sets[order[0]], self.sets[order[-1]]
         categories = (self.sets[order] - first).astype(np.uint32)
+        starts = np.searchsorted(categories, np.arange(last - first + 2))
 
         def count(rows: slice) -> None:
             inside = range(rows.start, rows.stop)
             for some in row_blocks(len(inside), 2 * int(last - first + 1)):
                 r = slice(inside[some.start], inside[some.stop - 1] + 1)
                 levels = self._levels(r, slice(first, last + 1))
-                kernels.count_categories(queries[r], planes, categories, levels, counts[r])
+                kernels.count_categories(queries[r], planes, categories, starts, levels, counts[r])
 
         return count
 
     def _levels(self, queries: slice, sets: slice) -> NDArray[np.uint16]:
         from bittern.kernels import pairs
 
-        query_masks, masks = self.query_masks[queries], self.masks[sets]
-        levels = np.empty((len(query_masks), len(masks)), np.uint16)
-        pairs.shared_tags(query_masks, masks, self.graded, levels)
+        query_masks, planes = self.query_masks[queries], np.ascontiguousarray(self.masks[:, sets])
+        levels = np.empty((len(query_masks), planes.shape[1]), np.uint16)
+        pairs.shared_tags(query_masks, planes, self.graded, levels)
         return levels
 
     def _all_totals(self) -> NDArray[np.int64]:
-        sizes = np.bincount(self.sets, minlength=len(self.masks))
+        sizes = np.bincount(self.sets, minlength=self.masks.shape[1])
         totals = np.zeros((self.n_queries, self.n_levels), np.int64)
-        for rows in row_blocks(self.n_queries, 8 * len(self.masks)):
+        for rows in row_blocks(self.n_queries, 8 * self.masks.shape[1]):
             levels = self._levels(rows, slice(None))
             for level in range(self.n_levels):
                 totals[rows, level] = (levels == level) @ sizes
@@ -111,7 +116,9 @@ class TagRelevance(Relevance):
     def _shard(self, start: int, stop: int) -> TagRelevance:
         present, sets = np.unique(self.sets[start:stop], return_inverse=True)
         order = np.argsort(sets, kind="stable")
-        return replace(self, masks=self.masks[present], sets=sets, order=order)
+        return replace(
+            self, masks=np.ascontiguousarray(self.masks[:, present]), sets=sets, order=order
+        )
 
 
 def _masks(tags: Any, name: str) -> tuple[NDArray[np.uint64], int]:
@@ -140,6 +147,17 @@ def _sparse_masks(tags: Any, name: str) -> NDArray[np.uint64]:
     masks = np.zeros((tags.shape[0], -(-tags.shape[1] // 64)), np.uint64)
     np.bitwise_or.at(masks, (rows, columns // 64), np.uint64(1) << columns % np.uint64(64))
     return masks
+
+
+def _distinct(masks: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """The distinct rows, and which of them each row is."""
+    order = np.lexsort(masks.T)
+    ordered = masks[order]
+    new = np.ones(len(masks), np.bool_)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    sets = np.empty(len(masks), np.intp)
+    sets[order] = np.cumsum(new) - 1
+    return ordered[new], sets
 
 
 def _most_tags(masks: NDArray[np.uint64]) -> int:

@@ -19,7 +19,8 @@ def rmse(predicted: ArrayLike, true: ArrayLike) -> float:
     p, t = np.asarray(predicted, np.float64), np.asarray(true, np.float64)
     if p.shape != t.shape or p.size == 0:
         raise InputError(
-            f"rmse: predicted and true must have one shape and a value, got {p.shape} and {t.shape}."
+            "rmse: predicted and true must have one shape and a value, "
+            f"got {p.shape} and {t.shape}."
         )
     if not (np.isfinite(p).all() and np.isfinite(t).all()):
         raise InputError("rmse: predicted and true must be finite.")

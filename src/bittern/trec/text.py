@@ -1,8 +1,8 @@
-"""TREC run and qrels files, plain or gzip, read into arrays.
+"""The text of TREC files, plain or gzip, taken apart by array operations.
 
-A file is read in blocks of whole lines, and a block is taken apart by array operations: no Python
-runs per line.  Inside, a token is a row of a byte matrix, padded with NUL to the next power of
-two, so that one long id widens only the few tokens of its own width.
+A file is read in blocks of whole lines; no Python runs per line.  Inside, a token is a row of a
+byte matrix, padded with NUL to the next power of two, so that one long id widens only the few
+tokens of its own width.
 """
 
 from __future__ import annotations
@@ -14,19 +14,17 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from bittern.errors import FileError, InputError
+from bittern.errors import FileError
+from bittern.trec.records import Integers, first_repeated
 
-__all__ = ["Qrels", "Run", "read_qrels", "read_run", "trec_order"]
-
-Integers: TypeAlias = NDArray[np.int64]
+__all__ = ["QRELS", "RUN", "File", "Format", "Table", "read_table"]
 
 _BLOCK_BYTES = 1 << 22  # what is taken apart at once
 _TABLE_BYTES = 1 << 28  # what the ids of one column may occupy in any case
@@ -34,162 +32,8 @@ _TABLE_RATIO = 16  # and in a large file, how many times the size of its text
 _IS_TOKEN = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Run:
-    """What a system retrieved for each query, and with which scores.
-
-    Row ``i`` is one retrieved document.  The rows of query ``q`` are ``offsets[q]`` to
-    ``offsets[q + 1]``, by score descending, then by document id ascending; no document comes
-    twice in them.  Ids are distinct and ascend by code point, which is the byte order of UTF-8
-    and so the order of C's ``strcmp``: the numbers in ``documents`` compare as the ids do.
-    """
-
-    query_ids: NDArray[np.str_]  # (n_queries,)
-    document_ids: NDArray[np.str_]  # (n_documents,)
-    offsets: Integers  # (n_queries + 1,)
-    documents: Integers  # (n_rows,), positions in document_ids
-    scores: NDArray[np.float64]  # (n_rows,), finite
-
-    def __post_init__(self) -> None:
-        _check_table("Run", self, "scores", self.scores, np.float64)
-        wrong = np.flatnonzero(~np.isfinite(self.scores))
-        if len(wrong):
-            raise InputError(f"Run: scores must be finite, row {wrong[0]} is not.")
-        above, below = self.scores[:-1], self.scores[1:]
-        ascends = self.documents[:-1] <= self.documents[1:]
-        holds = (above > below) | ((above == below) & ascends)
-        _check_rows("Run", self, "score descending, then document ascending", holds)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Qrels:
-    """Which documents were judged for each query, and how relevant they are.
-
-    Row ``i`` is one judgement.  The rows of query ``q`` are ``offsets[q]`` to ``offsets[q + 1]``,
-    by document id ascending; no document comes twice in them.  Ids are as in :class:`Run`.
-    Gains are as in the file, negative ones too.
-    """
-
-    query_ids: NDArray[np.str_]  # (n_queries,)
-    document_ids: NDArray[np.str_]  # (n_documents,)
-    offsets: Integers  # (n_queries + 1,)
-    documents: Integers  # (n_rows,), positions in document_ids
-    gains: Integers  # (n_rows,)
-
-    def __post_init__(self) -> None:
-        _check_table("Qrels", self, "gains", self.gains, np.int64)
-        ascends = self.documents[:-1] <= self.documents[1:]
-        _check_rows("Qrels", self, "document ascending", ascends)
-
-
-def read_run(path: str | PathLike[str]) -> Run:
-    """Read a run: lines of ``query Q0 document rank score tag``, in any order.
-
-    Columns are separated by any ASCII white space; blank lines are skipped.  The text is UTF-8
-    (a byte order mark is skipped), or gzip of it, which is known by its content and not by its
-    name.  Only query, document and score are used: the ranking is by score, as in trec_eval,
-    which ignores the rank too.  Scores that are not finite and repeated documents are refused.
-    """
-    table = _read(_File(_RUN, Path(path)))
-    order = np.lexsort((table.documents, -table.values, table.queries))
-    return Run(*table.sorted_by(order))
-
-
-def read_qrels(path: str | PathLike[str]) -> Qrels:
-    """Read judgements: lines of ``query iteration document gain``, in any order.
-
-    The text is as in :func:`read_run`.  The second column is ignored.  Gains must be whole
-    numbers; negative ones are kept as they are.
-    """
-    table = _read(_File(_QRELS, Path(path)))
-    order = np.lexsort((table.documents, table.queries))
-    return Qrels(*table.sorted_by(order))
-
-
-def trec_order(run: Run) -> Integers:
-    """Positions of the rows, query by query, in the order in which trec_eval ranks them.
-
-    trec_eval sorts by score descending, then by document id descending (``strcmp``), and keeps
-    scores in *single* precision: 1 + 1e-9 and 1 are tied there, and so are 1e300 and 1e301,
-    both infinite.  Found by experiment with pytrec_eval 0.5, and repeated in our tests.
-    """
-    with np.errstate(over="ignore"):
-        single = run.scores.astype(np.float32)
-    return np.lexsort((-run.documents, -single, _query_of_row(run.offsets)))
-
-
-def _check_table(
-    owner: str, table: Run | Qrels, name: str, values: NDArray[Any], dtype: type[np.generic]
-) -> None:
-    """Refuse ids, offsets, documents and values that do not fit together."""
-    _check_ids(owner, "query_ids", table.query_ids)
-    _check_ids(owner, "document_ids", table.document_ids)
-    n_rows = table.documents.size
-    _check_array(owner, "offsets", table.offsets, np.int64, len(table.query_ids) + 1)
-    _check_array(owner, "documents", table.documents, np.int64, n_rows)
-    _check_array(owner, name, values, dtype, n_rows)
-    first, last = table.offsets[0], table.offsets[-1]
-    if (first, last) != (0, n_rows) or np.any(np.diff(table.offsets) < 0):
-        raise InputError(
-            f"{owner}: offsets must rise from 0 to the number of rows, {n_rows}, "
-            f"got {first} to {last}, or a fall between."
-        )
-    n = len(table.document_ids)
-    if np.any((table.documents < 0) | (table.documents >= n)):
-        raise InputError(
-            f"{owner}: documents must be positions among {n} document_ids, "
-            f"got {table.documents.min()} to {table.documents.max()}."
-        )
-
-
-def _check_ids(owner: str, name: str, ids: NDArray[np.str_]) -> None:
-    if ids.dtype.kind != "U" or ids.ndim != 1:
-        raise InputError(
-            f"{owner}: {name} must be a 1-D array of str, got {ids.dtype} of shape {ids.shape}."
-        )
-    if not np.all(ids[:-1] < ids[1:]):
-        raise InputError(
-            f"{owner}: {name} must be distinct and ascending; np.unique makes them so."
-        )
-
-
-def _check_array(
-    owner: str, name: str, array: NDArray[Any], dtype: type[np.generic], length: int
-) -> None:
-    if array.dtype != dtype or array.shape != (length,):
-        raise InputError(
-            f"{owner}: {name} must be {dtype.__name__} of shape ({length},), "
-            f"got {array.dtype} of shape {array.shape}."
-        )
-
-
-def _check_rows(owner: str, table: Run | Qrels, rule: str, holds: NDArray[np.bool_]) -> None:
-    """``holds[i]`` tells whether rows i and i + 1 follow the rule; between queries it need not."""
-    query = _query_of_row(table.offsets)
-    wrong = np.flatnonzero(~holds & (query[:-1] == query[1:]))
-    if len(wrong):
-        raise InputError(f"{owner}: rows of a query must be by {rule}; row {wrong[0] + 1} is not.")
-    row = _first_repeated(query, table.documents)
-    if row is not None:
-        raise InputError(f"{owner}: a query must have a document once; row {row} repeats one.")
-
-
-def _query_of_row(offsets: Integers) -> Integers:
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-
-
-def _first_repeated(queries: Integers, documents: Integers) -> int | None:
-    """The first row whose query and document an earlier row has too."""
-    pairs = queries * (documents.max(initial=0) + 1) + documents
-    ordered = np.sort(pairs)
-    if not np.any(ordered[1:] == ordered[:-1]):
-        return None
-    order = np.argsort(pairs, kind="stable")
-    return int(order[1:][pairs[order[1:]] == pairs[order[:-1]]].min())
-
-
 @dataclass(frozen=True, slots=True)
-class _Format:
+class Format:
     """What a line looks like; query and document are columns 0 and 2 of both formats."""
 
     reader: str
@@ -200,7 +44,7 @@ class _Format:
     rule: str
 
 
-_RUN = _Format(
+RUN = Format(
     reader="read_run",
     columns=("query", "Q0", "document", "rank", "score", "tag"),
     number=4,
@@ -208,7 +52,7 @@ _RUN = _Format(
     alphabet=b"0123456789+-.eE",
     rule="the score must be a finite number",
 )
-_QRELS = _Format(
+QRELS = Format(
     reader="read_qrels",
     columns=("query", "iteration", "document", "gain"),
     number=3,
@@ -219,17 +63,20 @@ _QRELS = _Format(
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    form: _Format
+class File:
+    """A file and what its lines look like."""
+
+    form: Format
     path: Path
 
     def error(self, what: str, line: int | None = None) -> FileError:
+        """An error that names the reader, the file and, if given, the line."""
         where = f"{self.path}, line {line}" if line else f"{self.path}"
         return FileError(f"{self.form.reader}: {where}: {what}.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Table:
+class Table:
     """The columns of a whole file, rows in its order; ids are numbered in byte order."""
 
     query_ids: NDArray[np.str_]
@@ -245,7 +92,8 @@ class _Table:
         return self.query_ids, self.document_ids, offsets, self.documents[order], self.values[order]
 
 
-def _read(file: _File) -> _Table:
+def read_table(file: File) -> Table:
+    """All columns of a file, refused with the line of the first thing that is wrong."""
     queries, documents = _IdColumn(), _IdColumn()
     values: list[NDArray[Any]] = []
     lines: list[Integers] = []
@@ -263,13 +111,13 @@ def _read(file: _File) -> _Table:
     room = max(_TABLE_BYTES, _TABLE_RATIO * n_bytes)
     query_ids, query = queries.numbered(file, room)
     document_ids, document = documents.numbered(file, room)
-    table = _Table(query_ids, document_ids, query, document, np.concatenate(values))
+    table = Table(query_ids, document_ids, query, document, np.concatenate(values))
     _refuse_repeats(file, table, np.concatenate(lines))
     return table
 
 
-def _refuse_repeats(file: _File, table: _Table, lines: Integers) -> None:
-    row = _first_repeated(table.queries, table.documents)
+def _refuse_repeats(file: File, table: Table, lines: Integers) -> None:
+    row = first_repeated(table.queries, table.documents)
     if row is not None:
         raise file.error(
             "a query must have a document once, "
@@ -279,7 +127,7 @@ def _refuse_repeats(file: _File, table: _Table, lines: Integers) -> None:
         )
 
 
-def _blocks(file: _File) -> Iterator[bytes]:
+def _blocks(file: File) -> Iterator[bytes]:
     """The plain text, in pieces of whole lines."""
     try:
         with file.path.open("rb") as raw:
@@ -319,7 +167,7 @@ class _Block:
             yield rows, padded.view(f"S{width}")[:, 0]
 
 
-def _split(file: _File, text: bytes, first_line: int) -> _Block:
+def _split(file: File, text: bytes, first_line: int) -> _Block:
     """Find the tokens of the lines; every line has the right number of them, or none."""
     _refuse_other_than_text(file, text, first_line)
     octets = np.frombuffer(text, np.uint8)
@@ -347,7 +195,7 @@ def _power_of_two(lengths: Integers) -> NDArray[np.int32]:
     return np.maximum(np.frexp(lengths - 1.0)[1], 3)
 
 
-def _refuse_other_than_text(file: _File, text: bytes, first_line: int) -> None:
+def _refuse_other_than_text(file: File, text: bytes, first_line: int) -> None:
     """NUL is valid UTF-8, but it would end an id for C and for NumPy."""
     at = text.find(b"\0")
     if at < 0 and not text.isascii():
@@ -362,7 +210,7 @@ def _refuse_other_than_text(file: _File, text: bytes, first_line: int) -> None:
         )
 
 
-def _numbers(file: _File, block: _Block) -> NDArray[Any]:
+def _numbers(file: File, block: _Block) -> NDArray[Any]:
     """The scores or gains of a block; the first that cannot be read is refused."""
     numbers = np.empty(len(block.lines), file.form.dtype)
     bad: dict[int, bytes] = {}
@@ -380,7 +228,7 @@ def _numbers(file: _File, block: _Block) -> NDArray[Any]:
     return numbers
 
 
-def _parse(form: _Format, tokens: NDArray[np.bytes_]) -> NDArray[Any] | None:
+def _parse(form: Format, tokens: NDArray[np.bytes_]) -> NDArray[Any] | None:
     """The tokens as finite numbers; None if one of them is not."""
     allowed = np.isin(np.arange(256), list(form.alphabet + b"\0"))
     if not allowed[tokens.view(np.uint8)].all():
@@ -392,7 +240,7 @@ def _parse(form: _Format, tokens: NDArray[np.bytes_]) -> NDArray[Any] | None:
     return numbers if np.isfinite(numbers).all() else None
 
 
-def _first_unreadable(form: _Format, tokens: NDArray[np.bytes_]) -> int:
+def _first_unreadable(form: Format, tokens: NDArray[np.bytes_]) -> int:
     """Bisect for the shortest beginning that cannot be parsed, and return its last position."""
     return bisect_left(
         range(len(tokens)), True, key=lambda last: _parse(form, tokens[: last + 1]) is None
@@ -442,7 +290,7 @@ class _IdColumn:
             self._pieces[tokens.itemsize].append(piece)
         self.n_rows += len(block.lines)
 
-    def numbered(self, file: _File, room: int) -> tuple[NDArray[np.str_], Integers]:
+    def numbered(self, file: File, room: int) -> tuple[NDArray[np.str_], Integers]:
         """The distinct ids, ascending, and the position among them of each row's id."""
         pieces = [_Piece.merged(self._pieces.pop(width)) for width in sorted(self._pieces)]
         _refuse_wide_table(file, pieces, room)
@@ -460,7 +308,7 @@ def _decoded(ids: NDArray[np.bytes_]) -> NDArray[np.str_]:
     return octets[:, :width].astype(np.uint32).view(f"U{width}")[:, 0]
 
 
-def _refuse_wide_table(file: _File, pieces: list[_Piece], room: int) -> None:
+def _refuse_wide_table(file: File, pieces: list[_Piece], room: int) -> None:
     """An array of str gives every id the room of the longest, at four bytes a character."""
     lengths = np.strings.str_len(pieces[-1].distinct)
     longest = pieces[-1].distinct[lengths.argmax()]

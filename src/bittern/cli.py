@@ -1,0 +1,211 @@
+"""The command ``bittern``: parse, call, show."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bittern
+from bittern.errors import BitternError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Short binary codes: made, searched, and honestly evaluated.",
+)
+
+
+def main() -> None:
+    """Run the command line; what we raise on purpose is one sentence and exit code 2."""
+    try:
+        app()
+    except BitternError as error:
+        _stop(str(error))
+    except MemoryError:
+        _stop("there is not enough memory for this; evaluate shards of the database and add them.")
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+class Format(StrEnum):
+    """How scores are written."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    latex = "latex"
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"bittern {bittern.__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def evaluate(
+    queries: Annotated[
+        Path | None, typer.Argument(help="Codes of the queries: .npy or .npz of bits or octets.")
+    ] = None,
+    database: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Codes of the database; left out, QUERIES is searched by each of its own."
+        ),
+    ] = None,
+    query_labels: Annotated[
+        Path | None, typer.Option(help="Class of each query: .npy, .npz or text, one a line.")
+    ] = None,
+    database_labels: Annotated[
+        Path | None, typer.Option(help="Class of each database item.")
+    ] = None,
+    query_tags: Annotated[
+        Path | None, typer.Option(help="Multi-hot tags of each query: .npy or .npz.")
+    ] = None,
+    database_tags: Annotated[
+        Path | None, typer.Option(help="Multi-hot tags of each database item.")
+    ] = None,
+    graded: Annotated[
+        bool, typer.Option("--graded", help="The gain is the number of shared tags.")
+    ] = False,
+    relevance: Annotated[
+        Path | None, typer.Option(help="Gains, queries by database: .npy, .npz, sparse .npz.")
+    ] = None,
+    bits: Annotated[
+        int | None, typer.Option(help="Code length, where octets or words are padded.")
+    ] = None,
+    signed: Annotated[
+        bool, typer.Option("--signed", help="Codes are ±1: what is above 0 is a set bit.")
+    ] = False,
+    run: Annotated[Path | None, typer.Option(help="A TREC run, plain or .gz.")] = None,
+    qrels: Annotated[Path | None, typer.Option(help="TREC judgements, plain or .gz.")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(help="Names with commas between, like 'ap,ndcg@100,precision@r2'."),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="How the scores are written.")] = Format.table,
+    per_query: Annotated[
+        Path | None, typer.Option(help="Also write each query's values to this CSV file.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw precision against recall: .svg, .png, .pdf.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads to count with; default: all cores.")
+    ] = None,
+) -> None:
+    """Score codes, or a TREC run, against a ground truth.
+
+    Ties are averaged over, and the spread between the worst and the best order is shown beside.
+    The ground truth is class labels, tags, or a matrix of gains; an .npz of codes may bring its own
+    arrays 'labels' or 'tags'.
+
+    Names of metrics: ap, ndcg, dcg, rr, r-precision; precision, recall, f1, hit-rate (and micro-…)
+    at a cut-off (@100) or within a radius (@r2); auprc, interpolated-ap; options :optimistic
+    :pessimistic :trec :retrieved :linear :trapezoid.
+    """
+    from bittern import evaluation
+
+    request = evaluation.Request(
+        queries=queries,
+        database=database,
+        query_labels=query_labels,
+        database_labels=database_labels,
+        query_tags=query_tags,
+        database_tags=database_tags,
+        graded=graded,
+        relevance=relevance,
+        n_bits=bits,
+        signed=signed,
+        run=run,
+        qrels=qrels,
+    )
+    names = evaluation.parse_metrics(metrics)
+    with _bar("comparing") as progress:
+        profile = evaluation.profile_of(request, n_threads=threads, progress=progress)
+    scores = bittern.evaluate(profile, names)
+    if per_query is not None:
+        evaluation.write_per_query(scores, per_query)
+    if plot is not None:
+        evaluation.draw(profile, plot)
+    if format is Format.table:
+        _show(str(scores))
+    else:
+        _show(getattr(scores, f"to_{format.value}")().rstrip("\n"))
+
+
+@app.command()
+def demo(
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw the table: .svg, .png or .pdf.")
+    ] = None,
+    random_state: Annotated[int, typer.Option(help="Seed of the split and the codes.")] = 0,
+) -> None:
+    """Show what ties do to average precision, on images that come with scikit-learn."""
+    from bittern import demo as first_look
+
+    with _bar("code lengths") as progress:
+        rows = first_look.run_demo(random_state, progress)
+    _show(first_look.table_of(rows))
+    if plot is not None:
+        first_look.draw(rows, plot)
+        _show(f"\nThe picture is in {plot}.")
+
+
+class _bar:
+    """A progress bar on the terminal, for work that takes longer than a second."""
+
+    def __init__(self, what: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+
+        self._columns = (
+            "{task.description}",
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+        )
+        self._console, self._bar_type, self._what = Console(stderr=True), Progress, what
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> _bar:
+        from time import monotonic
+
+        self._began = monotonic()
+        return self
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` is done."""
+        from time import monotonic
+
+        if self._bar is None and self._console.is_terminal and monotonic() - self._began > 1:
+            self._bar = self._bar_type(*self._columns, console=self._console, transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(self._what, total=total)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _show(text: str) -> None:
+    typer.echo(text)
+
+
+def _stop(sentence: str) -> None:
+    typer.echo(f"bittern: {sentence}", err=True)
+    sys.exit(2)
