@@ -65,7 +65,7 @@ def test_the_table_is_covered():
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("dcg")])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cases=several)
 def test_it_lies_between_zero_and_one(name, cases):
     found = values(profile_of(*cases), name)
@@ -95,7 +95,7 @@ def test_an_imperfect_ranking_has_less(name):
 
 
 @pytest.mark.parametrize("name", MONOTONE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(ties=binary_ties.filter(lambda ties: any(map(any, ties[1:]))), data=st.data())
 def test_it_does_not_fall_when_a_relevant_item_comes_nearer(name, ties, data):
     source = data.draw(st.sampled_from([d for d, tie in enumerate(ties) if any(tie) and d]))
@@ -165,7 +165,7 @@ def test_a_query_does_not_see_the_others(name, codes):
 
 
 @pytest.mark.parametrize("name", RANKED)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cases=several)
 def test_the_expectation_lies_between_the_worst_and_the_best_order(name, cases):
     profile = profile_of(*cases)

@@ -1,0 +1,109 @@
+"""Dataset: items with one or two modalities, labels or tags, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_positions
+from bittern.data.rows import Rows, RowView
+from bittern.errors import InputError, UnknownNameError
+from bittern.registry import Registry
+
+__all__ = ["Dataset"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Dataset:
+    """``len(self)`` items, the same ones in every modality, in one order.
+
+    A modality is an array, a memory map, or files read when asked for; the first one is the
+    default.  ``labels`` are class numbers into ``class_names`` (-1 for none), ``tags`` is multi-hot
+    ``(n, n_tags)``, dense booleans or ``scipy.sparse``.  ``official`` names the publisher's own
+    sets of positions.  ``notes`` say what was checked and what was applied, in order.
+    """
+
+    name: str
+    modalities: Mapping[str, Rows]
+    ids: NDArray[np.str_] | None = None  # (n,), distinct
+    labels: NDArray[np.int64] | None = None  # (n,)
+    class_names: tuple[str, ...] = ()
+    tags: Any = None  # (n, n_tags)
+    tag_names: tuple[str, ...] = ()
+    official: Mapping[str, NDArray[np.intp]] = field(default_factory=dict)
+    citation: str = ""
+    licence: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.modalities:
+            raise InputError(f"{self.name}: a dataset needs at least one modality.")
+        sizes = {f"modality '{name}'": len(rows) for name, rows in self.modalities.items()}
+        if self.ids is not None:
+            sizes["ids"] = len(self.ids)
+        if self.labels is not None:
+            sizes["labels"] = len(self.labels)
+        if self.tags is not None:
+            sizes["tags"] = self.tags.shape[0]
+        if len(set(sizes.values())) > 1:
+            listed = ", ".join(f"{what} {n}" for what, n in sizes.items())
+            raise InputError(f"{self.name}: rows differ in number: {listed}.")
+        if self.labels is not None and self.labels.max(initial=-1) >= len(self.class_names):
+            raise InputError(
+                f"{self.name}: label {self.labels.max()} has no name among "
+                f"{len(self.class_names)} classes."
+            )
+        if self.tags is not None and self.tags.shape[1] != len(self.tag_names):
+            raise InputError(
+                f"{self.name}: {self.tags.shape[1]} columns of tags, {len(self.tag_names)} names."
+            )
+
+    def __len__(self) -> int:
+        return len(next(iter(self.modalities.values())))
+
+    def __getitem__(self, modality: str) -> Rows:
+        """The rows of a modality."""
+        try:
+            return self.modalities[modality]
+        except KeyError:
+            refusal = Registry("modality", dict(self.modalities)).refusal(modality)
+            raise UnknownNameError(f"{self.name}: {refusal}") from None
+
+    @property
+    def vectors(self) -> Rows:
+        """The rows of the first modality."""
+        return next(iter(self.modalities.values()))
+
+    def take(self, positions: Any) -> Dataset:
+        """The items at some positions; rows are not copied until they are read.
+
+        The publisher's own sets are dropped: their positions would no longer hold.
+        """
+        p = check_positions(positions, f"{self.name}: positions", len(self))
+        return replace(
+            self,
+            modalities={name: RowView.of(rows, p) for name, rows in self.modalities.items()},
+            ids=None if self.ids is None else self.ids[p],
+            labels=None if self.labels is None else self.labels[p],
+            tags=None if self.tags is None else self.tags[p],
+            official={},
+        )
+
+    def with_note(self, note: str, **changes: Any) -> Dataset:
+        """A changed copy that says what was changed."""
+        return replace(self, **changes, notes=(*self.notes, note))
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self):,} items"]
+        for name, rows in self.modalities.items():
+            shape = getattr(rows, "shape", ())[1:]
+            parts.append(f"{name} {'×'.join(map(str, shape))}" if shape else name)
+        if self.labels is not None:
+            parts.append(f"{len(self.class_names)} classes")
+        if self.tags is not None:
+            parts.append(f"{len(self.tag_names)} tags")
+        return f"<Dataset {self.name}: {', '.join(parts)}>"

@@ -1,0 +1,1 @@
+"""Readers: one file for each dataset, from its published files to a Dataset."""

@@ -1,0 +1,116 @@
+"""Rows of a dataset that are not copied until they are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.errors import FileError, PositionError
+
+__all__ = ["ImageFiles", "RowView", "Rows", "Texts"]
+
+
+class Rows(Protocol):
+    """What a modality is: a length, and rows by position; indexing by many rows reads them."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        ...
+
+    def __getitem__(self, rows: Any) -> Any:
+        """The rows chosen by a position, a slice or an array."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowView:
+    """Some rows of other rows, remembered by position and read when asked for.
+
+    ``np.asarray(view)`` or ``view[:]`` reads them all; a view of a view remembers one list.
+    """
+
+    source: Rows
+    positions: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, source: Rows, positions: NDArray[np.intp]) -> RowView:
+        """A view of ``source``; views do not pile up."""
+        if isinstance(source, RowView):
+            return cls(source.source, source.positions[positions])
+        return cls(source, positions)
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, rows: Any) -> Any:
+        try:
+            return self.source[self.positions[rows]]
+        except IndexError:
+            raise PositionError(f"rows: no such rows among {len(self)}, got {rows!r}.") from None
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        array = np.asarray(self[:])
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the rows if they were read."""
+        return (len(self), *getattr(self.source, "shape", ())[1:])
+
+
+class ImageFiles(Sequence[Any]):
+    """Pictures in files, each read when asked for: ``images[3]`` is an ``(h, w, 3)`` uint8 array.
+
+    ``read`` turns a path into an array; by default Pillow, upright by EXIF and converted to RGB.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        read: Callable[[Path], NDArray[np.uint8]] | None = None,
+    ) -> None:
+        self.paths = np.array([str(path) for path in paths], dtype=object)
+        self._read = read or read_image
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, rows: Any) -> Any:
+        chosen = self.paths[rows]
+        if isinstance(chosen, str):
+            return self._read(Path(chosen))
+        return [self._read(Path(path)) for path in chosen]
+
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
+        return (self._read(Path(path)) for path in self.paths)
+
+
+class Texts(Sequence[Any]):
+    """Texts, one a row."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = np.array(list(texts), dtype=object)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, rows: Any) -> Any:
+        chosen = self.texts[rows]
+        return chosen if isinstance(chosen, str) else list(chosen)
+
+
+def read_image(path: Path) -> NDArray[np.uint8]:
+    """A picture as ``(h, w, 3)`` uint8, upright; a file that is none is refused by name."""
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as error:
+        raise FileError(f"{path}: not a readable picture ({error}).") from error
