@@ -67,8 +67,8 @@ def _interpolated(profile: TieProfile, recalls: Doubles) -> Doubles:
     found = np.cumsum(profile.relevant, axis=1)
     precision = ratio(found.astype(np.float64), np.cumsum(profile.total, axis=1))
     # Recall r is reached by the first whole tie with ceil(r R) relevant items, at least one.
-    wanted = np.ceil(np.multiply.outer(profile.n_relevant, recalls) - 1e-9)
-    wanted = np.maximum(wanted, 1)
+    wanted = np.multiply.outer(profile.n_relevant, recalls)
+    wanted = np.maximum(np.ceil(wanted * (1 - 1e-12) - 1e-9), 1)  # 0.3 R may be just above it
     values = np.empty(wanted.shape)
     rows = np.arange(profile.n_queries)
     for j in range(len(recalls)):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.errors import InputError
 from bittern.metrics.ranks import EVERYTHING, ratio
 from bittern.profile import TieProfile
+from bittern.relevance.sparse import MAX_GAIN
 
 __all__ = ["dcg", "discount_sum", "ndcg"]
 
@@ -69,20 +71,29 @@ def discount_sum(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.
 def _far_discount_sum(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""The same beyond rank 2²²: :math:`\ln 2\,[\mathrm{li}(high + 3/2) - \mathrm{li}(low + 3/2)]`.
 
-    That is the midpoint rule read backwards; its error is below 10⁻¹⁶ of a term there.  Ties much
-    shorter than their rank take the rule at their own middle, where the difference would cancel.
+    That is the midpoint rule read backwards.  Ties much shorter than their rank, for which the
+    difference would cancel, take two terms of the series around their own middle.
     """
     from scipy.special import expi
 
-    n, middle = high - low, (low + high + 1) / 2
-    short = n / np.log2(middle + 1)
+    n, x = high - low, (low + high + 3) / 2
+    log = np.log(x)
+    curvature = (1 + 2 / log) / (x * log) ** 2
+    short = np.log(2) * (n / log + (n**3 - n) / 24 * curvature)
     long = np.log(2) * (expi(np.log(high + 1.5)) - expi(np.log(low + 1.5)))
-    return np.where(n < 1e-6 * middle, short, long)
+    return np.where(n < 1e-3 * x, short, long)
 
 
 def _gain(profile: TieProfile, linear: bool) -> NDArray[np.float64]:
     v = profile.gains.astype(np.float64)
-    return v if linear else np.exp2(v) - 1
+    if linear:
+        return v
+    if v[-1] > MAX_GAIN:
+        raise InputError(
+            f"dcg: the gain 2^v - 1 of v = {profile.gains[-1]} is too large a number (v may be "
+            f"{MAX_GAIN} at most); use the option ':linear'."
+        )
+    return np.exp2(v) - 1
 
 
 def _ideal(profile: TieProfile, cutoff: int | None, linear: bool) -> NDArray[np.float64]:

@@ -74,10 +74,11 @@ def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
     """
     if profile.distances is not None:
         curve = pr_curve(profile)
-        area = _area(curve.precision[None], curve.recall[None], trapezoid)
-        return Pooled(
-            np.full((profile.n_queries, 1), area[0] / profile.n_queries), lambda s: s[:, 0]
-        )
+        area = _area(curve.precision[None], curve.recall[None], trapezoid)[0]
+        if not profile.n_relevant.any():
+            area = np.nan
+        share = np.full((profile.n_queries, 1), area / profile.n_queries)
+        return Pooled(share, lambda sums: sums[:, 0])
     n_columns = profile.counts.shape[1]
     parts = np.concatenate(
         [
@@ -99,12 +100,11 @@ def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
 
 def _area(precision: Doubles, recall: Doubles, trapezoid: bool) -> Doubles:
     """Area under each row's curve."""
-    step = np.diff(recall, axis=1, prepend=0.0)
+    step = np.diff(recall, axis=1, prepend=0.0)  # NaN, like the area, if nothing is relevant
     height = np.where(recall > 0, precision, 0.0)
-    if trapezoid:
+    if trapezoid and recall.shape[1]:
         before = np.empty_like(height)
         before[:, 1:] = np.where(recall[:, :-1] > 0, height[:, :-1], height[:, 1:])
         before[:, 0] = height[:, 0]
         height = (height + before) / 2
-    area = (height * step).sum(axis=1)
-    return np.where(np.isnan(recall[:, -1]), np.nan, area)
+    return (height * step).sum(axis=1)

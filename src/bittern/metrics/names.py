@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from bittern.checks import check_count
 from bittern.errors import InputError
 
 __all__ = ["TIE_RULES", "MetricName"]
 
 TIE_RULES = ("optimistic", "pessimistic", "trec")
+MOST = 2**62  # of a cut-off or a radius
 
 _PATTERN = re.compile(
     r"(?P<metric>[a-z]+(?:-[a-z]+)*(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?)?)"
@@ -33,6 +35,14 @@ class MetricName:
     cutoff: int | None = None
     radius: int | None = None
     options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.cutoff is not None and self.radius is not None:
+            raise InputError(f"'{self}': a metric has a cut-off or a radius, not both.")
+        if self.cutoff is not None:
+            check_count(self.cutoff, f"'{self}': the cut-off", most=MOST)
+        if self.radius is not None:
+            check_count(self.radius, f"'{self}': the radius", least=0, most=MOST)
 
     @classmethod
     def parse(cls, text: str) -> MetricName:

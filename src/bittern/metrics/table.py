@@ -21,6 +21,7 @@ from bittern.registry import Registry
 __all__ = ["METRICS", "Metric", "can_break_ties", "compute", "parse"]
 
 Values = NDArray[np.float64] | micro.Pooled
+LARGEST_BETA = 1e100
 Compute = Callable[[TieProfile, MetricName], Values]
 
 
@@ -139,8 +140,8 @@ def _metric(base: str) -> Metric:
     if match is None or base in METRICS:
         return METRICS[base]
     beta = float(match[2])
-    if beta == 0:
-        raise InputError(f"'{base}': β must be above 0; F with β = 0 is precision.")
+    if not 0 < beta <= LARGEST_BETA:
+        raise InputError(f"'{base}': β must be above 0 and at most {LARGEST_BETA:g}.")
     plain = METRICS[f"{match[1] or ''}f1"]
     function = micro.micro_fbeta if match[1] else precision.fbeta
     return replace(plain, compute=_at(partial(function, beta=beta)))
