@@ -91,7 +91,8 @@ def test_packing_more_rows_than_a_block_holds():
 
 
 @pytest.mark.parametrize(
-    "bits", [[[1, -1]], [[-1.0, 1.0]], [[0, 2]], [[0.5, 1]], [[np.nan, 1]], [["0", "1"]], [[None, 1]]]
+    "bits",
+    [[[1, -1]], [[-1.0, 1.0]], [[0, 2]], [[0.5, 1]], [[np.nan, 1]], [["0", "1"]], [[None, 1]]],
 )
 def test_what_is_neither_0_nor_1_is_refused_with_the_way_out(bits):
     with pytest.raises(InputError, match=r"booleans or 0/1; for ±1 codes pass codes > 0"):

@@ -1,6 +1,7 @@
 import errno
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -8,11 +9,15 @@ from bittern.errors import FileError, InputError
 from bittern.files import atomic_write, existing_file
 
 
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
 def test_what_was_written_takes_the_name(tmp_path):
     with atomic_write(tmp_path / "a.bin") as file:
         file.write(b"new")
     assert (tmp_path / "a.bin").read_bytes() == b"new"
-    assert os.listdir(tmp_path) == ["a.bin"]
+    assert names_in(tmp_path) == ["a.bin"]
 
 
 def test_nothing_has_the_name_before_the_end(tmp_path):
@@ -38,7 +43,7 @@ def test_an_error_leaves_the_old_file_and_no_other(tmp_path, error):
         file.write(b"new")
         raise error
     assert (tmp_path / "a.bin").read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["a.bin"]
+    assert names_in(tmp_path) == ["a.bin"]
 
 
 def test_a_full_disk_is_a_file_error_and_leaves_the_old_file(tmp_path):
@@ -48,7 +53,7 @@ def test_a_full_disk_is_a_file_error_and_leaves_the_old_file(tmp_path):
         file.write(b"new")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert (tmp_path / "a.bin").read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["a.bin"]
+    assert names_in(tmp_path) == ["a.bin"]
 
 
 def test_a_full_disk_met_only_when_the_data_is_flushed(tmp_path, monkeypatch):
@@ -58,10 +63,10 @@ def test_a_full_disk_met_only_when_the_data_is_flushed(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(FileError, match="No space left"), atomic_write(tmp_path / "a.bin") as file:
         file.write(b"new")
-    assert os.listdir(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_device_that_is_full(tmp_path):
     # A real ENOSPC from the operating system, through the handle that the writer uses.
     with pytest.raises(FileError, match="No space left"), atomic_write(tmp_path / "a.bin") as file:
@@ -69,7 +74,7 @@ def test_a_device_that_is_full(tmp_path):
         os.dup2(full, file.fileno())
         os.close(full)
         file.write(b"new")
-    assert os.listdir(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 def test_a_folder_that_is_not_there_is_a_file_error(tmp_path):
@@ -82,10 +87,13 @@ def test_a_folder_that_is_not_there_is_a_file_error(tmp_path):
 
 def test_a_folder_is_not_replaced(tmp_path):
     (tmp_path / "a").mkdir()
-    with pytest.raises(FileError, match="a: cannot be written"), atomic_write(tmp_path / "a") as file:
+    with (
+        pytest.raises(FileError, match="a: cannot be written"),
+        atomic_write(tmp_path / "a") as file,
+    ):
         file.write(b"new")
     assert (tmp_path / "a").is_dir()
-    assert os.listdir(tmp_path) == ["a"]
+    assert names_in(tmp_path) == ["a"]
 
 
 def test_the_file_may_be_read_by_whom_the_umask_allows(tmp_path):
@@ -109,7 +117,7 @@ def test_a_name_in_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with atomic_write("a.bin") as file:
         file.write(b"new")
-    assert os.listdir(tmp_path) == ["a.bin"]
+    assert names_in(tmp_path) == ["a.bin"]
 
 
 def test_existing_file_refuses_what_is_not_a_file(tmp_path):

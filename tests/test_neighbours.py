@@ -130,7 +130,10 @@ def test_balls_and_neighbours_within_little_memory_are_the_same():
     database = rng.standard_normal((3000, 40)).astype(np.float32)
     database[1500:] = np.round(database[1500:])
     queries = database[::50]
-    wide = Relevance.from_ball(queries, database, 7.5), Relevance.from_neighbours(queries, database, 9)
+    wide = (
+        Relevance.from_ball(queries, database, 7.5),
+        Relevance.from_neighbours(queries, database, 9),
+    )
     tight = (
         Relevance.from_ball(queries, database, 7.5, memory=TINY),
         Relevance.from_neighbours(queries, database, 9, memory=TINY),
@@ -178,7 +181,9 @@ def test_any_grid_points(queries, database, k, offset):
     assert gains_of(relevance).tolist() == textbook_ball(queries, database, 2)
 
 
-@pytest.mark.parametrize(("radii", "gains"), [([1, 2, 3, 5], [10, 5, 2, 1]), ([5, 1, 3, 2], [1, 10, 2, 5])])
+@pytest.mark.parametrize(
+    ("radii", "gains"), [([1, 2, 3, 5], [10, 5, 2, 1]), ([5, 1, 3, 2], [1, 10, 2, 5])]
+)
 def test_the_gain_is_that_of_the_smallest_ball(radii, gains):
     relevance = Relevance.from_thresholds(GRID[:10], GRID, radii, gains)
     expected = np.zeros((10, 64), int)

@@ -14,6 +14,10 @@ RUN = "q1 Q0 a 1 2.5 t\nq1 Q0 b 2 2.5 t\nq1 Q0 c 3 1.0 t\nq3 Q0 a 1 1 t\n"
 QRELS = "q1 0 b 1\nq1 0 d 2\nq2 0 a 1\n"
 
 
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
 def from_trec(folder):
     (folder / "run").write_text(RUN)
     (folder / "qrels.gz").write_bytes(gzip.compress(QRELS.encode()))
@@ -24,7 +28,9 @@ PROFILES = {
     "codes": lambda _: TieProfile.from_codes(
         Codes.from_bits(np.eye(2, 70)), Codes.from_bits(np.eye(3, 70)), TRUTH
     ),
-    "real distances": lambda _: TieProfile.from_distances([[0.5, 1, 1], [-np.inf, 0, np.inf]], TRUTH),
+    "real distances": lambda _: TieProfile.from_distances(
+        [[0.5, 1, 1], [-np.inf, 0, np.inf]], TRUTH
+    ),
     "compact": lambda _: TieProfile.from_distances([[0.5, 1, 2], [3, 2, 1.5]], TRUTH, compact=True),
     "hits": lambda _: TieProfile.from_hits([[2, -1], [1, 0]], [[1, 0], [3, 4]], TRUTH),
     "trec": from_trec,
@@ -64,7 +70,7 @@ def test_a_profile_survives_the_round_trip(profile, path):
     assert (loaded.trec is None) == (profile.trec is None)
     if profile.trec is not None:
         assert_alike(loaded.trec, profile.trec)
-    assert os.listdir(path.parent) == ["p.npz"]
+    assert names_in(path.parent) == ["p.npz"]
 
 
 def test_the_order_of_trec_eval_survives_the_round_trip(tmp_path, path):
@@ -90,7 +96,7 @@ def test_an_unknown_ending_is_refused_and_nothing_written(tmp_path, name):
     profile = PROFILES["codes"](None)
     with pytest.raises(InputError, match=r"a profile is saved as \.npz"):
         profile.save(tmp_path / name)
-    assert os.listdir(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 def test_a_failing_write_leaves_the_old_file_and_no_other(path, monkeypatch):
@@ -105,7 +111,7 @@ def test_a_failing_write_leaves_the_old_file_and_no_other(path, monkeypatch):
     monkeypatch.setattr(np, "savez", fail)
     with pytest.raises(FileError, match="No space left on device"):
         PROFILES["hits"](None).save(path)
-    assert os.listdir(path.parent) == ["p.npz"]
+    assert names_in(path.parent) == ["p.npz"]
     assert TieProfile.load(path) == old
 
 
@@ -138,7 +144,7 @@ def test_a_file_with_one_octet_changed_is_never_another_error(path):
         except Exception as error:
             escaped.append(f"octet {place}: {error!r}")
     assert refused
-    assert not escaped, "\n".join(escaped)
+    assert not escaped, "\n".join(escaped[:9])
 
 
 def test_a_plain_array_is_no_profile(path):
@@ -150,7 +156,9 @@ def test_a_plain_array_is_no_profile(path):
 
 def test_a_file_of_codes_is_no_profile(path):
     Codes.from_bits(np.eye(3)).save(path)
-    with pytest.raises(FileError, match=r"not a tie profile; it has the arrays \['n_bits', 'words'\]"):
+    with pytest.raises(
+        FileError, match=r"not a tie profile; it has the arrays \['n_bits', 'words'\]"
+    ):
         TieProfile.load(path)
 
 

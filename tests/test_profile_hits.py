@@ -55,7 +55,9 @@ def test_worked_example():
 
 
 def test_real_distances_have_columns_of_their_own():
-    profile = TieProfile.from_hits([[2, 1], [0, 1], [3, 4]], [[0.5, 0.5], [0.1, 0.2], [2, 3]], TRUTH)
+    profile = TieProfile.from_hits(
+        [[2, 1], [0, 1], [3, 4]], [[0.5, 0.5], [0.1, 0.2], [2, 3]], TRUTH
+    )
     assert profile.distances[0, 0] == 0.5
     assert np.isnan(profile.distances[0, 1])
     assert profile.total.tolist() == [[2, 0], [1, 1], [1, 1]]

@@ -3,47 +3,9 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
+from truth import assert_is
 
-from bittern import InputError, PositionError, Relevance
-
-
-def gains_of(relevance):
-    """All gains as a dense matrix, for the few queries of a test."""
-    return relevance.gains[relevance.block(slice(0, relevance.n_queries))]
-
-
-def assert_is(relevance, gains):
-    """Every question that a ground truth answers, against a dense matrix of gains."""
-    gains = np.asarray(gains)
-    n_queries, n_database = gains.shape
-    assert (relevance.n_queries, relevance.n_database) == gains.shape
-    assert relevance.gains[0] == 0
-    assert (np.diff(relevance.gains) > 0).all()
-    assert relevance.n_levels == len(relevance.gains) >= 2
-    np.testing.assert_array_equal(gains_of(relevance), gains)
-
-    for q in range(n_queries):
-        np.testing.assert_array_equal(relevance.block(slice(q, q + 1)), _levels(relevance, gains)[[q]])
-    rows, columns = np.indices(gains.shape)
-    levels = relevance.levels_of(rows, columns)
-    np.testing.assert_array_equal(relevance.gains[levels], gains)
-
-    present = np.ones(gains.shape, bool)
-    if relevance.excluded is not None:
-        for q, item in enumerate(relevance.excluded):
-            if item >= 0:
-                present[q, item] = False
-    totals = [
-        [np.sum(present[q] & (gains[q] == gain)) for gain in relevance.gains]
-        for q in range(n_queries)
-    ]
-    assert relevance.totals().tolist() == totals
-    assert relevance.n_relevant.tolist() == np.sum(present & (gains > 0), axis=1).tolist()
-
-
-def _levels(relevance, gains):
-    return np.searchsorted(relevance.gains, gains)
+from bittern import InputError, Relevance
 
 
 def same_label(query_labels, database_labels):
@@ -85,7 +47,7 @@ def test_same_class_is_relevant(query_labels, database_labels):
 
 def extreme_labels(dtype):
     """The least and the largest labels of a type, and some between."""
-    if dtype == bool:
+    if dtype is bool:
         return np.array([False, True])
     info = np.iinfo(dtype)
     return np.array([info.min, info.max, 0, 1, info.max - 1], dtype)
@@ -142,7 +104,7 @@ def test_no_labels_are_no_queries():
 )
 def test_labels_that_cannot_be_compared_are_refused(labels):
     for arguments in ((labels, [1, 2]), ([1, 2], labels)):
-        with pytest.raises(InputError, match="^Relevance: (query|database)_labels must be"):
+        with pytest.raises(InputError, match=r"^Relevance: (query|database)_labels must be"):
             Relevance.from_classes(*arguments)
 
 
@@ -212,9 +174,10 @@ def test_dense_tags_may_meet_sparse_ones():
 
 
 def test_zeros_stored_in_sparse_tags_are_zeros():
-    tags = scipy.sparse.csr_array(([0, 1], ([0, 0], [0, 1])), shape=(1, 3))
-    assert tags.nnz == 2
-    assert_is(Relevance.from_tags(tags, np.eye(3)), [[0, 1, 0]])
+    stored = [0, 1, 1, 0, 0], ([0, 0, 1, 1, 2], [0, 1, 2, 1, 0])
+    tags = scipy.sparse.csr_array(stored, shape=(3, 3))
+    assert tags.nnz == 5
+    assert_is(Relevance.from_tags(tags, np.eye(3)), [[0, 1, 0], [0, 0, 1], [0, 0, 0]])
 
 
 def test_a_tag_named_twice_in_a_sparse_row_is_one_tag():
@@ -249,7 +212,7 @@ def test_tags_other_than_0_and_1_are_refused(bad, make):
         Relevance.from_tags(good, spoiled)
 
 
-GAINS = np.array([[0, 1, 3, 0, 7], [0, 0, 0, 0, 0], [1000, 1, 1, 0, 1]])
+GAINS = np.array([[0, 1, 3, 0, 7], [0, 0, 0, 0, 0], [900, 1, 1, 0, 1]])
 
 
 @pytest.mark.parametrize(
@@ -271,7 +234,7 @@ GAINS = np.array([[0, 1, 3, 0, 7], [0, 0, 0, 0, 0], [1000, 1, 1, 0, 1]])
 )
 def test_a_matrix_of_gains_dense_or_sparse(matrix):
     relevance = Relevance.from_matrix(matrix)
-    assert relevance.gains.tolist() == [0, 1, 3, 7, 1000]
+    assert relevance.gains.tolist() == [0, 1, 3, 7, 900]
     assert_is(relevance, GAINS)
 
 
@@ -310,108 +273,3 @@ def test_sparse_entries_may_come_in_any_order():
 def test_gains_that_are_no_levels_are_refused(gain, make):
     with pytest.raises(InputError, match="Relevance: gains must be"):
         Relevance.from_matrix(make([[0, gain], [1, 0]]))
-
-
-GROUND_TRUTHS = {
-    "classes": lambda: Relevance.from_classes([0, 1, 2, 1, 9], [0, 1, 1, 2, 0, 1, 3]),
-    "tags": lambda: Relevance.from_tags(random_tags(5, 70, 1), random_tags(7, 70, 2)),
-    "graded tags": lambda: Relevance.from_tags(
-        np.tri(5, 6, dtype=bool), np.tri(7, 6, dtype=bool), graded=True
-    ),
-    "matrix": lambda: Relevance.from_matrix(np.arange(35).reshape(5, 7) % 4),
-    "nothing": lambda: Relevance.from_matrix(np.zeros((5, 7))),
-    "neighbours": lambda: Relevance.from_neighbours(
-        np.arange(5.0)[:, None], np.arange(7.0)[:, None], 3
-    ),
-}
-
-
-@pytest.fixture(params=GROUND_TRUTHS)
-def truth(request):
-    return GROUND_TRUTHS[request.param]()
-
-
-@pytest.mark.parametrize(
-    "queries",
-    [
-        slice(1, 4),
-        slice(None, None, -1),
-        [3, 0, 3],
-        [-1],
-        [],
-        np.array([True, False, True, False, True]),
-    ],
-    ids=repr,
-)
-def test_taking_queries_takes_rows(truth, queries):
-    assert_is(truth.take(queries), gains_of(truth)[queries])
-
-
-@pytest.mark.parametrize(("start", "stop"), [(0, 7), (0, 3), (2, 5), (6, 7), (4, 4), (0, 0), (7, 7)])
-def test_a_shard_takes_columns(truth, start, stop):
-    assert_is(truth.shard(start, stop), gains_of(truth)[:, start:stop])
-
-
-def test_excluding_leaves_gains_and_changes_totals(truth):
-    before = truth.totals().copy()
-    left_out = truth.excluding([6, -1, 0, 3, 3])
-    assert_is(left_out, gains_of(truth))
-    assert left_out.totals().sum(axis=1).tolist() == [6, 7, 6, 6, 6]
-    assert_is(truth, gains_of(truth))  # the first is as it was
-    np.testing.assert_array_equal(truth.totals(), before)
-
-
-def test_excluding_again_replaces_and_nobody_excludes_nothing(truth):
-    again = truth.excluding([0, 1, 2, 3, 4]).excluding([-1] * 5)
-    np.testing.assert_array_equal(again.totals(), truth.totals())
-
-
-@given(st.data())
-@settings(deadline=None, max_examples=150)
-def test_taking_sharding_and_excluding_commute_with_the_dense_matrix(data):
-    gains = data.draw(arrays(np.int64, (5, 7), elements=st.integers(0, 3)))
-    kind = data.draw(st.sampled_from(["matrix", *GROUND_TRUTHS]))
-    truth = Relevance.from_matrix(gains) if kind == "matrix" else GROUND_TRUTHS[kind]()
-    dense = gains_of(truth)
-    excluded = data.draw(st.lists(st.integers(-1, 6), min_size=5, max_size=5))
-    queries = data.draw(st.lists(st.integers(0, 4), max_size=6))
-    start = data.draw(st.integers(0, 7))
-    stop = data.draw(st.integers(start, 7))
-
-    part = truth.excluding(excluded).take(queries).shard(start, stop)
-    other = truth.excluding(excluded).shard(start, stop).take(queries)
-    inside = [excluded[q] - start if start <= excluded[q] < stop else -1 for q in queries]
-    for result in (part, other):
-        assert result.excluded.tolist() == inside
-        assert_is(result, dense[queries, start:stop])
-
-
-def test_totals_of_shards_add_up(truth):
-    truth = truth.excluding([6, -1, 0, 3, 3])
-    total = truth.shard(0, 3).totals() + truth.shard(3, 7).totals()
-    np.testing.assert_array_equal(total, truth.totals())
-
-
-def test_the_order_of_queries_is_a_permutation(truth):
-    assert sorted(truth.query_order().tolist()) == list(range(5))
-
-
-def test_repr_tells_kind_and_sizes():
-    assert repr(GROUND_TRUTHS["classes"]()) == "<ClassRelevance: 5 queries by 7 items>"
-    graded = Relevance.from_matrix([[0, 2, 5]])
-    assert repr(graded) == "<SparseRelevance: 1 queries by 3 items, gains [0, 2, 5]>"
-
-
-@pytest.mark.parametrize("queries", [9, [9], [-6], "a", np.zeros(2, bool), [0.5]], ids=repr)
-def test_taking_queries_that_are_not_there_is_a_position_error(queries):
-    with pytest.raises(PositionError, match="^Relevance: "):
-        GROUND_TRUTHS["classes"]().take(queries)
-
-
-def test_taking_one_query_is_a_ground_truth_of_one_or_refused():
-    truth = GROUND_TRUTHS["classes"]()
-    try:
-        one = truth.take(2)
-    except InputError:
-        return
-    assert_is(one, gains_of(truth)[[2]])

@@ -1,0 +1,71 @@
+"""Small files of published formats, ways to damage them, and where the real ones are."""
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bittern.errors import BitternError
+
+
+def jpeg(colour=(200, 30, 30), size=(4, 3), kind="JPEG"):
+    """The bytes of a picture of one colour, ``size`` wide and high."""
+    buffer = io.BytesIO()
+    Image.new("RGB", size, colour).save(buffer, kind)
+    return buffer.getvalue()
+
+
+def write(path, content):
+    """Write bytes or text, with the folders above."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, str):
+        path.write_bytes(content.encode())
+    else:
+        path.write_bytes(content)
+    return path
+
+
+def truncations(content, most=300):
+    """Every beginning of ``content``, or ``most`` of them, spread evenly."""
+    lengths = np.unique(np.linspace(0, len(content) - 1, min(most, len(content))).astype(int))
+    return [content[:n] for n in lengths]
+
+
+def flips(content, n, random_state=0):
+    """``n`` copies with one to three bytes changed."""
+    rng = np.random.default_rng(random_state)
+    copies = []
+    for _ in range(n):
+        octets = np.frombuffer(content, np.uint8).copy()
+        where = rng.integers(0, len(octets), rng.integers(1, 4))
+        octets[where] ^= rng.integers(1, 256, len(where), dtype=np.uint8)
+        copies.append(octets.tobytes())
+    return copies
+
+
+def count_refused(path, contents, call):
+    """How many of these contents of a file make ``call`` raise our error; another one fails."""
+    original = path.read_bytes()
+    refused = 0
+    for content in contents:
+        path.write_bytes(content)
+        try:
+            call()
+        except BitternError as error:
+            refused += 1
+            assert len(str(error).splitlines()) == 1
+    path.write_bytes(original)
+    call()  # the file itself is good
+    return refused
+
+
+def shared_folder(name):
+    """A folder of the real data, or the test is skipped."""
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    folder = Path(os.environ.get("BITTERN_DATA", beside)) / name
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there")
+    return folder

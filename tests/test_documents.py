@@ -1,0 +1,163 @@
+"""What the documents say is so: links, commands, metrics, references, versions."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bittern.metrics import parse
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+KEY = re.compile(r"\[([A-Za-z]+(?:-[A-Za-z]+)*-[0-9]{4})\]")
+
+
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def relative(path):
+    return str(path.relative_to(ROOT))
+
+
+def test_the_python_of_the_readme_runs_and_prints_a_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks(README, "python")
+    names = {}
+    exec(code, names)
+    out = capsys.readouterr().out
+    assert out.startswith("metric ") and "\n200 queries." in out
+    assert [line.split()[0] for line in out.splitlines()[2:6]] == list(names["scores"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_metric_that_the_readme_names_is_one():
+    (table,) = re.findall(r"\| written \| means \|\n\|.*\n((?:\|.*\n)+)", README)
+    names = [
+        name for row in table.splitlines() for name in re.findall("`([^`]+)`", row.split("|")[1])
+    ]
+    assert len(names) > 25
+    assert [str(parse(name)) for name in names] == names
+
+
+def test_every_metric_and_option_is_in_the_readme():
+    from bittern.metrics import METRICS
+
+    written = set(re.findall(r"`([a-z0-9.-]+)[@:`]", README))
+    assert set(METRICS) <= written
+    for metric in METRICS.values():
+        assert all(f":{option}`" in README for option in metric.options)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_relative_link_leads_somewhere(page):
+    links = [link for link in LINK.findall(page.read_text()) if "://" not in link]
+    missing = [link for link in links if not (page.parent / link.partition("#")[0]).exists()]
+    assert not missing
+
+
+def test_there_are_links_to_follow():
+    assert sum(len(LINK.findall(page.read_text())) for page in PAGES) > 5
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=relative)
+def test_every_example_runs_without_arguments(example, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout and not done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_example_of_the_issue_is_short():
+    assert ROOT / "examples/evaluate_codes.py" in EXAMPLES
+    assert len((ROOT / "examples/evaluate_codes.py").read_text().splitlines()) <= 60
+
+
+def test_every_reference_that_is_cited_is_in_the_bibliography():
+    entries = re.findall(
+        r"^@\w+\{([^,]+),", (ROOT / "docs/references.bib").read_text(), re.MULTILINE
+    )
+    assert entries == sorted(entries, key=str.lower)
+    assert len(entries) == len(set(entries))
+    cited = {
+        (key, relative(page))
+        for page in (*SOURCES, *PAGES)
+        for key in KEY.findall(page.read_text())
+    }
+    assert len(cited) > 10
+    assert not {(key, page) for key, page in cited if key not in entries}
+
+
+def test_every_path_in_contributing_exists():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    quoted = {word for words in re.findall("`([^`\n]+)`", text) for word in words.split()[:1]}
+    made_on_use = {".venv", "../shared/data"}
+    paths = {
+        word
+        for word in quoted - made_on_use
+        if re.fullmatch(r"\.?[\w./-]+", word) and ("/" in word or Path(word).suffix in SUFFIXES)
+    }
+    assert {"scripts/test", "docs/references.bib", "CHANGELOG.md"} <= paths
+    homes = ROOT, ROOT / "docs"
+    assert not [path for path in sorted(paths) if not any((h / path).exists() for h in homes)]
+
+
+SUFFIXES = {".md", ".toml", ".txt", ".bib", ".py", ".cff"}
+
+
+@pytest.mark.parametrize("script", ["scripts/demo", "scripts/test", "scripts/check", ".ci/run"])
+def test_every_script_may_be_executed(script):
+    assert (ROOT / script).stat().st_mode & 0o111
+
+
+def test_the_readme_s_two_commands_are_scripts():
+    commands = [line for block in blocks(README, "") for line in block.splitlines()]
+    assert {"scripts/demo", "scripts/test"} <= set(commands)
+
+
+def test_the_readme_uses_only_options_that_exist():
+    from typer.testing import CliRunner
+
+    from bittern.cli import app
+
+    known = CliRunner().invoke(app, ["evaluate", "--help"], env={"COLUMNS": "200"}).output
+    used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
+    assert len(used) > 8
+    assert not [option for option in sorted(used) if option not in known]
+
+
+def test_the_changelog_has_a_place_for_what_is_next():
+    assert re.search(
+        r"^## Unreleased\n\n###? ?\w+", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+
+
+def test_the_constraints_pin_every_direct_dependency():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = {
+        normal(re.match(r"[\w.-]+", need)[0])
+        for need in [*project["dependencies"], *(n for extra in extras.values() for n in extra)]
+    } - {"bittern"}
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert len(wanted) > 20
+    assert wanted <= {normal(name) for name in pins}
+    assert all(re.fullmatch(r"[0-9][\w.]*", version) for version in pins.values())
+
+
+def normal(name):
+    """A package's name as PyPI compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
