@@ -77,7 +77,7 @@ def test_counting_in_small_parts_changes_nothing(truth, monkeypatch, excluded):
     queries, database = random_codes(64)
     whole = TieProfile.from_codes(queries, database, truth)
     monkeypatch.setattr(counting, "PART", 7)
-    monkeypatch.setattr(counting, "PAIRS", 20)
+    monkeypatch.setattr(counting, "WORDS", 20)
     assert_identical(TieProfile.from_codes(queries, database, truth), whole)
 
 
@@ -156,7 +156,7 @@ def test_empty_columns_do_not_matter_to_equality():
 
 def test_progress_grows_to_the_whole(monkeypatch):
     monkeypatch.setattr(counting, "PART", 7)
-    monkeypatch.setattr(counting, "PAIRS", 20)
+    monkeypatch.setattr(counting, "WORDS", 20)
     queries, database = random_codes(64)
     for truth in (GROUND_TRUTHS["classes"](), GROUND_TRUTHS["tags"](), GROUND_TRUTHS["matrix"]()):
         calls = []
@@ -173,7 +173,7 @@ def test_progress_grows_to_the_whole(monkeypatch):
 
 def test_an_interrupt_stops_the_counting_soon(monkeypatch):
     # 60,000 × 200,000 pairs take seconds; a block of them a fraction of one.
-    monkeypatch.setattr(counting, "PAIRS", 1 << 22)
+    monkeypatch.setattr(counting, "WORDS", 1 << 22)
     rng = np.random.default_rng(0)
     words = rng.integers(0, 2**63, (200_000, 1)).astype(np.uint64)
     queries, database = Codes(words[:60_000], 64), Codes(words, 64)

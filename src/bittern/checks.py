@@ -11,13 +11,29 @@ from numpy.typing import ArrayLike, NDArray
 from bittern.errors import InputError
 
 __all__ = [
+    "check_array",
     "check_count",
     "check_labels",
     "check_positions",
     "check_same_length",
+    "check_type",
     "check_vectors",
     "row_blocks",
 ]
+
+
+def check_array(value: Any, name: str) -> NDArray[Any]:
+    """``value`` as an array; rows of different lengths, or what is no array at all, are refused."""
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{name} must be an array, its rows of one length ({error}).") from None
+
+
+def check_type(value: Any, kind: type, name: str) -> None:
+    """Refuse what is not of the kind that is meant."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name} must be a {kind.__name__}, got {type(value).__name__}.")
 
 
 def check_count(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
@@ -39,7 +55,7 @@ def check_vectors(vectors: ArrayLike, name: str) -> NDArray[np.floating[Any]]:
 
     float32 and float64 stay what they are; float16 becomes float32 and integers float64.
     """
-    v = np.asarray(vectors)
+    v = check_array(vectors, name)
     if v.ndim != 2:
         raise InputError(f"{name} must be 2-D (n, dim), got shape {v.shape}.")
     if v.dtype.kind not in "fiub":
@@ -62,19 +78,19 @@ def check_labels(labels: ArrayLike, name: str, n: int | None = None) -> NDArray[
 
     Real numbers are taken only where each is whole, so that NaN never equals NaN by accident.
     """
-    y = np.asarray(labels)
+    y = labels if isinstance(labels, np.ndarray) else _listed(labels, name)
     if y.ndim != 1:
         hint = "; for multi-hot rows use Relevance.from_tags()" if y.ndim == 2 else ""
         raise InputError(f"{name} must be 1-D, got shape {y.shape}{hint}.")
     if y.dtype == object:
-        y = _text_labels(y, name)
+        y = _of_one_kind(y, name)
     if y.dtype.kind == "f":
-        if not (np.isfinite(y).all() and (y == np.trunc(y)).all()):
-            raise InputError(f"{name} must be whole numbers or strings, got fractions or NaN.")
-        y = y.astype(np.int64)
+        y = _whole(y, name)
     if y.dtype.kind == "S":
-        y = np.char.decode(y, "utf-8")
-    if y.dtype.kind not in "biuU":
+        y = _decoded(y, name)
+    if y.dtype.kind in "bi" or (y.dtype.kind == "u" and y.max(initial=0) < 1 << 63):
+        y = y.astype(np.int64)
+    if y.dtype.kind not in "iuU":
         raise InputError(f"{name} must be integers or strings, got dtype {y.dtype}.")
     if n is not None and len(y) != n:
         raise InputError(f"{name} must have one entry for each of {n} rows, got {len(y)}.")
@@ -83,7 +99,7 @@ def check_labels(labels: ArrayLike, name: str, n: int | None = None) -> NDArray[
 
 def check_positions(positions: ArrayLike, name: str, n: int, *, none: int | None = None) -> Any:
     """``positions`` as int64 in [0, n); the value ``none``, if given, also passes."""
-    p = np.asarray(positions)
+    p = check_array(positions, name)
     if p.ndim != 1 or p.dtype.kind not in "iu":
         raise InputError(f"{name} must be a 1-D array of whole numbers, got {p.dtype} {p.shape}.")
     p = p.astype(np.int64)
@@ -107,12 +123,44 @@ def row_blocks(n: int, row_bytes: int, memory: int = 1 << 24) -> list[slice]:
     return [slice(start, min(n, start + step)) for start in range(0, n, step)]
 
 
-def _text_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
-    """Object labels as strings if all are strings, as integers if all are integers."""
+def _listed(labels: Any, name: str) -> NDArray[Any]:
+    """Labels that are no array yet, each kept as it is: NumPy would make 1 and "1" the same."""
+    if hasattr(labels, "__array__"):
+        return np.asarray(labels)
+    try:
+        return np.array(labels, dtype=object)
+    except ValueError as error:
+        raise InputError(f"{name} must be a list of labels ({error}).") from None
+
+
+def _of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Objects as strings if all are strings, as numbers if all are numbers."""
     kinds = {type(label) for label in labels.tolist()}
-    if all(issubclass(kind, str) for kind in kinds):
-        return labels.astype(str)
-    if all(issubclass(kind, int | np.integer) for kind in kinds):
-        return labels.astype(np.int64)
+    try:
+        if kinds and all(issubclass(kind, str) for kind in kinds):
+            return labels.astype(str)
+        if kinds and all(issubclass(kind, bytes) for kind in kinds):
+            return labels.astype(bytes)
+        if all(issubclass(kind, int | np.integer | np.bool_) for kind in kinds):
+            return labels.astype(np.int64)
+        if all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
+            return labels.astype(np.float64)
+    except OverflowError:
+        raise InputError(f"{name} must be integers of at most 64 bits.") from None
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise InputError(f"{name} must be all integers or all strings, got {names}.")
+
+
+def _whole(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+    if not np.isfinite(labels).all() or (labels != np.trunc(labels)).any():
+        raise InputError(f"{name} must be whole numbers or strings, got fractions or NaN.")
+    if (np.abs(labels) > 1 << 53).any():
+        raise InputError(f"{name} must be integers; real numbers this large cannot be told apart.")
+    return labels.astype(np.int64)
+
+
+def _decoded(labels: NDArray[Any], name: str) -> NDArray[np.str_]:
+    try:
+        return np.char.decode(labels, "utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{name} must be UTF-8 if they are bytes.") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +19,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Short binary codes: made, searched, and honestly evaluated.",
 )
@@ -25,15 +27,16 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; what we raise on purpose is one sentence and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without our lines and signs
     try:
-        app()
+        app(prog_name="bittern")
     except BitternError as error:
         _stop(str(error))
     except MemoryError:
         _stop("there is not enough memory for this; evaluate shards of the database and add them.")
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
+    except OSError as error:
+        _stop(f"{error.filename or 'the output'}: {error.strerror or error}.")
 
 
 class Format(StrEnum):
@@ -114,7 +117,7 @@ def evaluate(
 
     Names of metrics: ap, ndcg, dcg, rr, r-precision; precision, recall, f1, hit-rate (and micro-…)
     at a cut-off (@100) or within a radius (@r2); auprc, interpolated-ap; options :optimistic
-    :pessimistic :trec :retrieved :linear :trapezoid.
+    :pessimistic :trec :retrieved :linear :empty-zero :trapezoid.
     """
     from bittern import evaluation
 
@@ -131,19 +134,15 @@ def evaluate(
         signed=signed,
         run=run,
         qrels=qrels,
+        metrics=evaluation.parse_metrics(metrics),
+        per_query=per_query,
+        plot=plot,
     )
-    names = evaluation.parse_metrics(metrics)
     with _bar("comparing") as progress:
         profile = evaluation.profile_of(request, n_threads=threads, progress=progress)
-    scores = bittern.evaluate(profile, names)
-    if per_query is not None:
-        evaluation.write_per_query(scores, per_query)
-    if plot is not None:
-        evaluation.draw(profile, plot)
-    if format is Format.table:
-        _show(str(scores))
-    else:
-        _show(getattr(scores, f"to_{format.value}")().rstrip("\n"))
+    scores = bittern.evaluate(profile, request.metrics)
+    evaluation.write(request, profile, scores)
+    _show(evaluation.FORMATS[format](scores).rstrip("\n"))
 
 
 @app.command()
@@ -155,7 +154,9 @@ def demo(
 ) -> None:
     """Show what ties do to average precision, on images that come with scikit-learn."""
     from bittern import demo as first_look
+    from bittern.evaluation import check_outputs
 
+    check_outputs(plot=plot)
     with _bar("code lengths") as progress:
         rows = first_look.run_demo(random_state, progress)
     _show(first_look.table_of(rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bittern import codefiles
-from bittern.checks import check_count, row_blocks
-from bittern.errors import InputError, PositionError
+from bittern.checks import check_array, check_count, check_type, row_blocks
+from bittern.errors import FileError, InputError, PositionError
 
 __all__ = ["MAX_BITS", "Codes"]
 
@@ -57,7 +57,7 @@ class Codes:
     @classmethod
     def from_bits(cls, bits: ArrayLike) -> Codes:
         """Pack an ``(n, n_bits)`` array of booleans or 0/1."""
-        b = np.asarray(bits)
+        b = check_array(bits, "Codes: bits")
         if b.ndim != 2:
             raise InputError(f"Codes: bits must be 2-D (n, n_bits), got shape {b.shape}.")
         n, n_bits = b.shape
@@ -78,7 +78,7 @@ class Codes:
         do not depend on the order of bits in an octet, but :meth:`to_bits` does: pass
         ``bitorder="little"`` for octets that FAISS's own encoders wrote.
         """
-        o = np.asarray(octets)
+        o = check_array(octets, "Codes: octets")
         if o.ndim != 2 or o.dtype != np.uint8:
             raise InputError(f"Codes: octets must be 2-D uint8, got {o.dtype} of shape {o.shape}.")
         _check_bitorder(bitorder)
@@ -97,8 +97,11 @@ class Codes:
         return cls(_as_words(full), n_bits)
 
     @classmethod
-    def concatenate(cls, parts: Sequence[Codes]) -> Codes:
+    def concatenate(cls, parts: Iterable[Codes]) -> Codes:
         """One collection of the rows of several, in order."""
+        parts = list(parts)
+        for part in parts:
+            check_type(part, Codes, "Codes: each part of concatenate")
         lengths = sorted({part.n_bits for part in parts})
         if len(lengths) != 1:
             raise InputError(
@@ -117,15 +120,26 @@ class Codes:
         equals its width), one of uint64 holds words, one of booleans holds bits.  With ``mmap``
         the words stay on disk until they are read.
         """
+        if n_bits is not None:
+            n_bits = check_count(n_bits, "Codes: n_bits", most=MAX_BITS)
         stored = codefiles.read(path, mmap=mmap)
-        found = stored.n_bits if n_bits is None else n_bits
         if stored.n_bits is not None and n_bits not in (None, stored.n_bits):
-            raise InputError(f"{path}: holds codes of {stored.n_bits} bits, n_bits={n_bits} asked.")
-        array = stored.array
+            raise FileError(f"{path}: holds codes of {stored.n_bits} bits, n_bits={n_bits} asked.")
+        try:
+            return cls._of(stored.array, stored.n_bits if n_bits is None else n_bits)
+        except InputError as error:
+            raise FileError(f"{path}: not a file of codes: {error}") from None
+
+    @classmethod
+    def _of(cls, array: NDArray[Any], n_bits: int | None) -> Codes:
+        """Codes of words, octets or bits, told apart by their type and width."""
+        width = array.shape[1]
         if array.dtype == np.uint64:
-            return cls(array, 64 * array.shape[1] if found is None else found)
-        if array.dtype == np.uint8 and found != array.shape[1]:
-            return cls.from_packed(array, found)
+            return cls(array, 64 * width if n_bits is None else n_bits)
+        if array.dtype == np.uint8 and (n_bits != width or array.max(initial=0) > 1):
+            return cls.from_packed(array, n_bits)
+        if n_bits not in (None, width):
+            raise InputError(f"Codes: {width} columns of bits are not {n_bits} bits.")
         return cls.from_bits(array)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -159,6 +173,8 @@ class Codes:
 
     def __getitem__(self, rows: Any) -> Codes:
         """Codes of the chosen rows (a position, slice, mask or array); always a ``Codes``."""
+        if isinstance(rows, tuple):
+            raise PositionError("Codes: only rows can be chosen; truncate() shortens codes.")
         try:
             words = self.words[rows]
         except IndexError as error:
@@ -177,6 +193,7 @@ class Codes:
         return self.n_bits == other.n_bits and np.array_equal(self.words, other.words)
 
     __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # so that NumPy arrays leave == to us
 
     def __repr__(self) -> str:
         return f"<{len(self):,} codes of {self.n_bits} bits>"

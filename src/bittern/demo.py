@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bittern.checks import check_count
 from bittern.codes import Codes
 from bittern.metrics import evaluate
 from bittern.profile import TieProfile
@@ -37,6 +38,7 @@ def run_demo(random_state: int = 0, progress: Progress | None = None) -> list[De
     """
     from sklearn.datasets import load_digits
 
+    check_count(random_state, "demo: random_state", least=0)
     digits = load_digits()
     rng = np.random.default_rng(random_state)
     order = rng.permutation(len(digits.data))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
 from bittern import inputs
 from bittern.codes import Codes
-from bittern.errors import InputError
+from bittern.errors import FileError, InputError
 from bittern.files import atomic_write
 from bittern.metrics import (
     DEFAULT_METRICS,
@@ -25,12 +27,23 @@ from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 from bittern.threads import Progress
 
-__all__ = ["Request", "draw", "parse_metrics", "profile_of", "write_per_query"]
+__all__ = ["FORMATS", "Request", "check_outputs", "parse_metrics", "profile_of", "write"]
+
+FORMATS: dict[str, Callable[[Scores], str]] = {
+    "table": str,
+    "json": Scores.to_json,
+    "csv": Scores.to_csv,
+    "latex": Scores.to_latex,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The files of an evaluation: codes with a ground truth, or a TREC run with judgements."""
+    """The files of an evaluation: codes with a ground truth, or a TREC run with judgements.
+
+    ``per_query`` and ``plot`` are written; all that can be wrong with them is refused here, before
+    the work.
+    """
 
     queries: Path | None = None
     database: Path | None = None
@@ -44,6 +57,9 @@ class Request:
     signed: bool = False
     run: Path | None = None
     qrels: Path | None = None
+    metrics: tuple[MetricName, ...] = tuple(map(parse, DEFAULT_METRICS))
+    per_query: Path | None = None
+    plot: Path | None = None
 
     def __post_init__(self) -> None:
         if (self.run is None) != (self.qrels is None):
@@ -52,12 +68,75 @@ class Request:
             raise InputError(
                 "evaluate: give files of codes (QUERIES and DATABASE), or --run with --qrels."
             )
+        self._check_options()
+        check_outputs(per_query=self.per_query, plot=self.plot)
+        self._check_inputs_stay()
+
+    def _check_options(self) -> None:
+        """Refuse what would be ignored, or fail after the work."""
+        given = {f.name for f in fields(self) if getattr(self, f.name) not in (None, False)}
+        unused = sorted(given & ONLY_FOR_CODES) if self.run is not None else []
+        if unused:
+            option = "--" + unused[0].replace("n_bits", "bits").replace("_", "-")
+            raise InputError(
+                f"evaluate: {option} is for codes; a run has its ground truth in --qrels."
+            )
+        if self.graded and given & {"query_labels", "database_labels", "relevance"}:
+            raise InputError(
+                "evaluate: --graded is for tags; labels have no grades, --relevance has its own."
+            )
+        if self.run is None and any(name.tie_rule == "trec" for name in self.metrics):
+            raise InputError(
+                "evaluate: ':trec' breaks ties by document ids; it is for --run with --qrels."
+            )
+
+    def _check_inputs_stay(self) -> None:
+        paths = [
+            (f.name, path.resolve())
+            for f in fields(self)
+            if isinstance(path := getattr(self, f.name), Path)
+        ]
+        for output in (path for name, path in paths if name in ("per_query", "plot")):
+            if [path for _, path in paths].count(output) > 1:
+                raise InputError(f"{output}: would be written over; give it another name.")
 
 
-def parse_metrics(names: str | None) -> list[MetricName]:
+ONLY_FOR_CODES = {
+    "query_labels",
+    "database_labels",
+    "query_tags",
+    "database_tags",
+    "graded",
+    "relevance",
+    "n_bits",
+    "signed",
+}
+
+
+def parse_metrics(names: str | None) -> tuple[MetricName, ...]:
     """Names with commas between; the default ones if there are none."""
     listed = DEFAULT_METRICS if names is None else [name.strip() for name in names.split(",")]
-    return [parse(name) for name in listed]
+    return tuple(map(parse, listed))
+
+
+def check_outputs(*, per_query: Path | None = None, plot: Path | None = None) -> None:
+    """Refuse, before the work, a path that could not be written after it."""
+    if plot is not None:
+        from bittern.report.figures import figure_format
+
+        figure_format(plot)
+    for path in (per_query, plot):
+        if path is None:
+            continue
+        if path.is_dir():
+            raise FileError(f"{path}: is a folder; give the name of a file to write.")
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            # A whole file takes the place of what is there; /dev/stdout must not be lost to it.
+            raise FileError(f"{path}: is a link or a device; give the name of a file to write.")
+        if not path.parent.is_dir():
+            raise FileError(f"{path}: cannot be written, there is no folder {path.parent}.")
+        if not os.access(path.parent, os.W_OK):
+            raise FileError(f"{path}: cannot be written, the folder {path.parent} is read-only.")
 
 
 def profile_of(
@@ -69,13 +148,28 @@ def profile_of(
     assert request.queries is not None
     queries = _codes(request, request.queries)
     database = queries if request.database is None else _codes(request, request.database)
+    if queries.n_bits != database.n_bits:
+        raise InputError(
+            f"evaluate: {request.queries} has codes of {queries.n_bits} bits, {request.database} "
+            f"of {database.n_bits}; where octets are padded, give the length with --bits."
+        )
     truth = _truth(request, len(queries), len(database))
     if request.database is None:
         truth = truth.excluding(np.arange(len(queries)))
     return TieProfile.from_codes(queries, database, truth, n_threads=n_threads, progress=progress)
 
 
-def write_per_query(scores: Scores, path: Path) -> None:
+def write(request: Request, profile: TieProfile, scores: Scores) -> None:
+    """Write the files that were asked for."""
+    if request.per_query is not None:
+        _write_per_query(scores, request.per_query)
+    if request.plot is not None:
+        from bittern.report.figures import draw_pr_curves
+
+        draw_pr_curves(request.plot, pr_curve(profile), interpolated_pr_curve(profile))
+
+
+def _write_per_query(scores: Scores, path: Path) -> None:
     """One line a query, one column a metric; undefined values are empty."""
     columns = scores.per_query_columns()
     text = io.StringIO()
@@ -85,13 +179,6 @@ def write_per_query(scores: Scores, path: Path) -> None:
         writer.writerow(["" if value != value else value for value in row])
     with atomic_write(path) as file:
         file.write(text.getvalue().encode())
-
-
-def draw(profile: TieProfile, path: Path) -> None:
-    """Draw precision against recall."""
-    from bittern.report.figures import draw_pr_curves
-
-    draw_pr_curves(path, pr_curve(profile), interpolated_pr_curve(profile))
 
 
 def _codes(request: Request, path: Path) -> Codes:
@@ -120,8 +207,10 @@ def _read_truth(request: Request) -> Relevance:
         raise InputError("evaluate: give one ground truth: labels, tags, or --relevance.")
     if request.relevance is not None:
         return Relevance.from_matrix(inputs.read_gains(request.relevance))
-    labels = _sources(request, "labels", request.query_labels, request.database_labels)
-    if labels is not None and not has_tags and not request.graded:
+    labels = None
+    if not (has_tags or request.graded):
+        labels = _sources(request, "labels", request.query_labels, request.database_labels)
+    if labels is not None:
         query_labels, database_labels = map(inputs.read_labels, labels)
         return Relevance.from_classes(query_labels, database_labels)
     tags = _sources(request, "tags", request.query_tags, request.database_tags)

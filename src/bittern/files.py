@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from bittern.errors import FileError
+from bittern.errors import BitternError, FileError
 
-__all__ = ["atomic_write", "existing_file"]
+__all__ = ["atomic_write", "existing_file", "reading"]
 
 
 @contextmanager
@@ -19,8 +19,11 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file beside ``path`` that takes its place only if the block succeeds.
 
     After an error, a full disk or Ctrl-C, ``path`` is what it was before and nothing is left over.
+    A link is followed; what is no ordinary file (a folder, a device) is refused.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise FileError(f"{path}: cannot be written: it is there already and is no ordinary file.")
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     except OSError as error:
@@ -47,6 +50,23 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     if not found.exists():
         raise FileError(f"{found}: no such file.")
     return found
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
+    """Whatever a damaged file makes a parser raise becomes one sentence that names the file.
+
+    Put it around the parser's own calls and nothing else: what libraries raise on a damaged file
+    is no fixed list, and a mistake of ours should not look like the file's.
+    """
+    try:
+        yield
+    except BitternError:
+        raise
+    except (Exception, MemoryError) as error:
+        reason = str(error).strip().splitlines()
+        said = reason[0] if reason else type(error).__name__
+        raise FileError(f"{path}: not a readable {kind} ({said}).") from error
 
 
 def _umask() -> int:

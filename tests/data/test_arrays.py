@@ -97,6 +97,12 @@ def test_two_names_of_vectors_make_two_modalities(write):
     assert dataset.vectors.shape == (5, 2)
 
 
+def test_modalities_have_the_same_rows(tmp_path):
+    np.savez(tmp_path / "a.npz", image=X, text=X[:2])
+    with pytest.raises(FileError, match=r"a\.npz: vectors differ in rows; the file has 'image'"):
+        ARRAYS.load(tmp_path, vectors=["text", "image"])
+
+
 def test_usual_names_settle_what_shapes_leave_open(write):
     dataset = ARRAYS.load(write(X=X, other=X, labels=Y, more=Y, id=np.arange(5)))
     np.testing.assert_array_equal(dataset["vectors"], X)
@@ -198,7 +204,7 @@ def test_rows_of_several_lengths_are_refused(tmp_path):
         ({"a": X, "tags": X > 3}, {"tag_names": ["p"]}, "has 4 tags, and there are 1 names"),
         ({"a": X, "y": Y}, {"class_names": ["p", "q"]}, "must be 0 to 1, for 2 names of classes"),
         ({"a": X, "y": Y / 2}, {}, "'y' must be whole numbers or strings"),
-        ({"a": X[:0]}, {}, "has no rows|must have one length"),
+        ({"a": X[:0]}, {}, "has no rows|no array is 2-D numbers"),
     ],
 )
 def test_every_ambiguity_is_a_sentence_about_the_file(write, arrays, options, says):

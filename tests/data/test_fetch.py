@@ -55,7 +55,7 @@ def site():
     """A publisher on this machine: ``files`` by path, the ``requests`` it saw, and its habits."""
     site = {"files": {"/a.bin": CONTENT}, "requests": [], "ranges": True, "break_at": None}
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Publisher, site))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield {**site, "url": f"http://127.0.0.1:{server.server_port}", "habits": site}
     server.shutdown()

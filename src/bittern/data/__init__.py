@@ -1,5 +1,20 @@
 """Datasets of the papers, read from their published files, and splits without leaks."""
 
+from bittern.data.catalogue import DATASETS, load
 from bittern.data.dataset import Dataset
+from bittern.data.fetch import data_root, fetch
+from bittern.data.percentiles import distance_percentiles
+from bittern.data.splits import SPLITS, Split, make_split, ten_runs
 
-__all__ = ["Dataset"]
+__all__ = [
+    "DATASETS",
+    "SPLITS",
+    "Dataset",
+    "Split",
+    "data_root",
+    "distance_percentiles",
+    "fetch",
+    "load",
+    "make_split",
+    "ten_runs",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -92,6 +92,21 @@ class Dataset:
             tags=None if self.tags is None else self.tags[p],
             official={},
         )
+
+    def prepared(
+        self, train: Any, steps: Sequence[str] | None = None, modality: str | None = None
+    ) -> Dataset:
+        """The dataset after preprocessing learnt from the rows at positions ``train`` alone.
+
+        ``steps`` are names such as ``"l2"``, ``"centre"`` and ``"pca1000"``; by default those that
+        the papers state for this dataset.  What was applied is added to the notes.
+        """
+        from bittern.data.catalogue import DATASETS, spec_of
+        from bittern.data.prepare import prepared
+
+        if steps is None:
+            steps = spec_of(self.name).steps if self.name in DATASETS else ()
+        return prepared(self, train, steps, modality) if steps else self
 
     def with_note(self, note: str, **changes: Any) -> Dataset:
         """A changed copy that says what was changed."""

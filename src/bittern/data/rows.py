@@ -6,14 +6,22 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import FileError, PositionError
 
-__all__ = ["ImageFiles", "RowView", "Rows", "Texts"]
+__all__ = [
+    "ImageFiles",
+    "RowView",
+    "Rows",
+    "SparseRows",
+    "Texts",
+    "decode_image",
+    "read_image",
+]
 
 
 class Rows(Protocol):
@@ -55,7 +63,8 @@ class RowView:
             raise PositionError(f"rows: no such rows among {len(self)}, got {rows!r}.") from None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        array = np.asarray(self[:])
+        rows = self[:]
+        array = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
         return array if dtype is None else array.astype(dtype, copy=False)
 
     @property
@@ -105,12 +114,47 @@ class Texts(Sequence[Any]):
         return chosen if isinstance(chosen, str) else list(chosen)
 
 
+class SparseRows:
+    """Rows of a ``scipy.sparse`` matrix, which has no ``len`` itself; ``rows[:]`` is the matrix."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix.tocsr()
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.matrix[rows]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        array: NDArray[Any] = self.matrix.toarray()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.matrix.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the entries."""
+        return self.matrix.dtype
+
+
 def read_image(path: Path) -> NDArray[np.uint8]:
     """A picture as ``(h, w, 3)`` uint8, upright; a file that is none is refused by name."""
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    return decode_image(path, str(path))
+
+
+def decode_image(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
+    """A picture in a file or in memory as ``(h, w, 3)`` uint8, upright; ``name`` is for errors."""
+    from PIL import Image, ImageOps
 
     try:
-        with Image.open(path) as image:
-            return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
-    except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as error:
-        raise FileError(f"{path}: not a readable picture ({error}).") from error
+        with Image.open(source) as image:
+            upright = ImageOps.exif_transpose(image)
+            if "transparency" in upright.info:  # a palette with alpha goes to RGB through RGBA
+                upright = upright.convert("RGBA")
+            return np.asarray(upright.convert("RGB"))
+    except Exception as error:  # Pillow's decoders raise a dozen kinds on damaged files
+        raise FileError(f"{name}: not a readable picture ({error}).") from error

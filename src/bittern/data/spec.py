@@ -16,7 +16,8 @@ class Source:
 
     url: str
     filename: str  # below the dataset's own folder
-    sha256: str | None = None  # None where the publisher gives none and we could not compute it
+    sha256: str | None = None  # or "md5:…"; None where no checksum is known for certain
+    unpack: tuple[tuple[str, int], ...] = ()  # members taken out beside it, and their most bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

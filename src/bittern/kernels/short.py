@@ -4,7 +4,7 @@ Four queries go over the database together.  A pair of queries shares one table 
 ``[d, e]`` counts the items at distance ``d`` from the first and ``e`` from the second: one
 increment serves two distances, and the sums of rows and of columns are the two histograms.
 
-Not checked here, guaranteed by ``bittern.counting``: arrays are C-contiguous, ``counts`` is
+Not checked here, guaranteed by ``bittern.relevance``: arrays are C-contiguous, ``counts`` is
 ``(n_queries, n_levels, n_bits + 1)``, and no count exceeds 32 bits.  Each kernel has a NumPy
 twin of the same name and signature in ``kernels.reference``.
 """

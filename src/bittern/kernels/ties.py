@@ -5,7 +5,7 @@ relevant.  The formulas are derived in ``docs/maths``.  Rows of ``total`` and ``
 ties of one query from nearest to farthest; ``cutoffs[q]`` is the number of ranks that count.
 
 Guaranteed by the callers in ``bittern.metrics``: arrays are of one shape and C-contiguous, counts
-are not negative, cut-offs are at least 1.  Twins in ``kernels.reference``.
+are not negative, cut-offs are at least 1.  Twins in ``kernels.tie_reference``.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bittern.checks import check_array, check_type
 from bittern.errors import InputError
 from bittern.metrics.ranks import ratio
 from bittern.profile import TieProfile
@@ -36,6 +37,7 @@ def pr_curve(profile: TieProfile) -> Curve:
     3.9 of [Moran-2016]).  Precision is NaN while nothing is retrieved.  For real distances the
     radii are the distinct distances of all queries together.
     """
+    check_type(profile, TieProfile, "pr_curve: profile")
     radius, total, found = _pooled_by_radius(profile)
     retrieved, hits = np.cumsum(total), np.cumsum(found)
     relevant = np.full(len(hits), profile.n_relevant.sum())
@@ -50,6 +52,7 @@ def interpolated_pr_curve(profile: TieProfile, recalls: ArrayLike = ELEVEN) -> C
     :math:`p(r) = P_i` for :math:`R_{i-1} < r \le R_i`, with :math:`R_0 = 0`, and
     :math:`p(0) = P_1`.  A recall that the ranking never reaches has precision 0.
     """
+    check_type(profile, TieProfile, "interpolated_pr_curve: profile")
     levels = _check_recalls(recalls)
     values = _interpolated(profile, levels)
     defined = profile.n_relevant > 0
@@ -101,7 +104,10 @@ def _pooled_by_radius(
 
 
 def _check_recalls(recalls: ArrayLike) -> Doubles:
-    levels = np.atleast_1d(np.asarray(recalls, np.float64))
+    levels = np.atleast_1d(check_array(recalls, "interpolated_pr_curve: recalls"))
+    if levels.dtype.kind not in "iuf":
+        raise InputError(f"interpolated_pr_curve: recalls must lie in [0, 1], got {recalls!r}.")
+    levels = levels.astype(np.float64)
     if levels.ndim != 1 or not len(levels) or not ((levels >= 0) & (levels <= 1)).all():
         raise InputError(f"interpolated_pr_curve: recalls must lie in [0, 1], got {recalls!r}.")
     return levels

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bittern.checks import check_array
 from bittern.errors import InputError
 
 __all__ = ["rmse"]
@@ -16,7 +17,10 @@ def rmse(predicted: ArrayLike, true: ArrayLike) -> float:
     >>> rmse([1.0, 2.0], [1.0, 4.0])
     1.4142135623730951
     """
-    p, t = np.asarray(predicted, np.float64), np.asarray(true, np.float64)
+    p, t = check_array(predicted, "rmse: predicted"), check_array(true, "rmse: true")
+    if p.dtype.kind not in "biuf" or t.dtype.kind not in "biuf":
+        raise InputError(f"rmse: predicted and true must be numbers, got {p.dtype} and {t.dtype}.")
+    p, t = p.astype(np.float64), t.astype(np.float64)
     if p.shape != t.shape or p.size == 0:
         raise InputError(
             "rmse: predicted and true must have one shape and a value, "

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bittern.checks import check_type
 from bittern.codes import Codes
-from bittern.errors import InputError
+from bittern.errors import InputError, PositionError
 from bittern.profile import storage
 from bittern.relevance.base import Relevance
 from bittern.threads import Progress
@@ -43,20 +44,30 @@ class TieProfile:
     is_compact: bool = False  # runs of columns without relevant items were merged
 
     def __post_init__(self) -> None:
+        for name in ("counts", "gains", "unretrieved"):
+            check_type(getattr(self, name), np.ndarray, f"TieProfile: {name}")
         c, q = self.counts, len(self.counts)
+        if self.gains.ndim != 1 or self.gains.dtype.kind not in "iu" or len(self.gains) < 2:
+            raise InputError(
+                f"TieProfile: gains must be at least two whole numbers, got {self.gains.tolist()}."
+            )
         if c.ndim != 3 or c.dtype.kind != "u" or c.shape[2] != len(self.gains) or not c.shape[1]:
             raise InputError(
                 "TieProfile: counts must be unsigned integers (n_queries, n_columns, n_levels) "
                 f"with {len(self.gains)} levels, got {c.dtype} of shape {c.shape}."
             )
-        if self.gains[0] != 0 or (np.diff(self.gains) <= 0).any() or len(self.gains) < 2:
+        if self.gains[0] != 0 or (np.diff(self.gains) <= 0).any():
             raise InputError(f"TieProfile: gains must ascend from 0, got {self.gains.tolist()}.")
-        if self.unretrieved.shape != (q, len(self.gains)) or (self.unretrieved < 0).any():
+        u, d, ids = self.unretrieved, self.distances, self.query_ids
+        if u.shape != (q, len(self.gains)) or u.dtype.kind not in "iu" or (u < 0).any():
             raise InputError(
-                "TieProfile: unretrieved must be (n_queries, n_levels), none negative."
+                "TieProfile: unretrieved must be whole numbers (n_queries, n_levels), "
+                "none of them negative."
             )
-        if self.distances is not None and self.distances.shape != c.shape[:2]:
-            raise InputError("TieProfile: distances must be (n_queries, n_columns).")
+        if d is not None and (d.shape != c.shape[:2] or d.dtype != np.float64):
+            raise InputError("TieProfile: distances must be doubles (n_queries, n_columns).")
+        if ids is not None and (ids.shape != (q,) or ids.dtype.kind != "U"):
+            raise InputError("TieProfile: query_ids must be strings, one a query.")
 
     @classmethod
     def from_codes(
@@ -180,13 +191,19 @@ class TieProfile:
 
     def take(self, queries: Any) -> TieProfile:
         """The profile of some queries, chosen by a slice, mask or positions."""
+        try:
+            chosen = np.atleast_1d(np.arange(self.n_queries)[queries])
+        except IndexError as error:
+            raise PositionError(
+                f"TieProfile: no such queries among {self.n_queries}: {error}."
+            ) from None
         return replace(
             self,
-            counts=self.counts[queries],
-            unretrieved=self.unretrieved[queries],
-            distances=None if self.distances is None else self.distances[queries],
-            query_ids=None if self.query_ids is None else self.query_ids[queries],
-            trec=None if self.trec is None else self.trec.take(queries),
+            counts=self.counts[chosen],
+            unretrieved=self.unretrieved[chosen],
+            distances=None if self.distances is None else self.distances[chosen],
+            query_ids=None if self.query_ids is None else self.query_ids[chosen],
+            trec=None if self.trec is None else self.trec.take(chosen),
         )
 
     def __add__(self, other: TieProfile) -> TieProfile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import check_type
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.relevance.base import Relevance
@@ -13,7 +14,7 @@ from bittern.threads import Progress, available_threads, run_blocks
 __all__ = ["count_codes"]
 
 PART = 1 << 18  # database items counted at a time
-PAIRS = 1 << 28  # comparisons of one block of work: a fraction of a second
+WORDS = 1 << 28  # words compared in one block of work: a fraction of a second
 
 
 def count_codes(
@@ -24,6 +25,9 @@ def count_codes(
     progress: Progress | None,
 ) -> NDArray[np.uint32]:
     """Counts ``(n_queries, n_bits + 1, n_levels)`` over the whole database."""
+    check_type(queries, Codes, "TieProfile: queries")
+    check_type(database, Codes, "TieProfile: database")
+    check_type(relevance, Relevance, "TieProfile: relevance")
     if queries.n_bits != database.n_bits:
         raise InputError(
             "TieProfile: queries and database must have codes of one length, "
@@ -37,7 +41,8 @@ def count_codes(
     for start in range(0, len(database), PART):
         part = slice(start, min(len(database), start + PART))
         work = grouped.counter(words, database.words, part, counts)
-        blocks = _query_blocks(len(queries), part.stop - part.start, n_threads)
+        work_each = (part.stop - part.start) * words.shape[1]
+        blocks = _query_blocks(len(queries), work_each, n_threads)
 
         def after(rows: slice, size: int = part.stop - part.start) -> None:
             nonlocal done
@@ -66,8 +71,8 @@ def _check_sizes(relevance: Relevance, n_queries: int, n_database: int) -> None:
         raise InputError("TieProfile: count shards of fewer than 2^32 items and add them.")
 
 
-def _query_blocks(n_queries: int, n_items: int, n_threads: int) -> list[slice]:
+def _query_blocks(n_queries: int, n_words: int, n_threads: int) -> list[slice]:
     """Slices of queries: short enough to stop soon, enough for all threads, in whole quads."""
     fair = -(-n_queries // n_threads)
-    step = max(4, min(fair, PAIRS // n_items) // 4 * 4)
+    step = max(4, min(fair, WORDS // n_words) // 4 * 4)
     return [slice(start, min(n_queries, start + step)) for start in range(0, n_queries, step)]

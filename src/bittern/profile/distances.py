@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_same_length, row_blocks
+from bittern.checks import check_array, check_same_length, check_type, row_blocks
 from bittern.errors import InputError
-from bittern.profile.tallies import Columns, Counts, are_radii, tally, tally_values
+from bittern.profile.tallies import Columns, Counts, are_radii, refuse_merging, tally, tally_values
 from bittern.relevance.base import Relevance
 from bittern.threads import Progress
 
@@ -26,6 +26,7 @@ def count_distances(
     progress: Progress | None,
 ) -> tuple[Counts, Columns]:
     """Counts and the distance of each column; None where the columns are the distances."""
+    check_type(relevance, Relevance, "TieProfile: relevance")
     parts: list[tuple[Counts, Columns]] = []
     done = 0
     for block in _distance_blocks(distances, relevance):
@@ -46,9 +47,8 @@ def _distance_blocks(
     distances: ArrayLike | Iterable[ArrayLike], relevance: Relevance
 ) -> Iterator[NDArray[Any]]:
     """Blocks of few rows each, checked."""
-    whole = isinstance(distances, np.ndarray | list | tuple)
-    for given in [distances] if whole else distances:  # type: ignore[union-attr]
-        block = np.asarray(given)
+    for given in _given_blocks(distances):
+        block = check_array(given, "TieProfile: distances")
         if block.ndim != 2 or block.shape[1] != relevance.n_database:
             raise InputError(
                 f"TieProfile: distances must be 2-D (n_queries, {relevance.n_database}), "
@@ -59,9 +59,19 @@ def _distance_blocks(
         if block.dtype.kind == "f" and np.isnan(block).any():
             row = int(np.argmax(np.isnan(block).any(axis=1)))
             raise InputError(f"TieProfile: distances must not be NaN, row {row} has one.")
+        refuse_merging(block)
         radii = are_radii(block)
         for rows in row_blocks(len(block), 40 * max(1, block.shape[1]), BLOCK):
             yield block[rows].astype(np.intp if radii else np.float64, copy=False)
+
+
+def _given_blocks(distances: Any) -> Iterable[Any]:
+    """One array is one block; a list may be an array's rows or a list of blocks."""
+    if isinstance(distances, list | tuple):
+        return distances if distances and np.ndim(distances[0]) == 2 else [distances]
+    if hasattr(distances, "__array__") or not isinstance(distances, Iterable):
+        return [distances]
+    return distances
 
 
 def _kept(relevance: Relevance, rows: slice, n: int) -> NDArray[np.bool_] | None:

@@ -102,7 +102,8 @@ def _add_values(
     order = np.lexsort((value, query))
     query, value, counts = query[order], value[order], counts[order]
     new_query = np.diff(query, prepend=-1) != 0
-    new = new_query | (np.diff(value, prepend=np.nan) != 0)
+    new = new_query.copy()
+    new[1:] |= value[1:] != value[:-1]
     group = np.cumsum(new) - 1
     column = group - np.maximum.accumulate(np.where(new_query, group, 0))
     shape = len(a), int(column.max(initial=0)) + 1

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bittern.errors import FileError, InputError
-from bittern.files import atomic_write, existing_file
+from bittern.files import atomic_write, existing_file, reading
 
 if TYPE_CHECKING:
     from bittern.profile.base import TieProfile
@@ -38,15 +37,17 @@ def write(path: str | os.PathLike[str], profile: TieProfile) -> None:
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The fields of a profile; those of the ranking in trec_eval's order under ``trec``."""
     source = existing_file(path)
-    try:
-        with np.load(source, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise damaged(path, error) from error
+    with (
+        reading(source, "tie profile"),
+        source.open("rb") as file,
+        np.load(file, allow_pickle=False) as archive,
+    ):
+        arrays = {name: archive[name] for name in archive.files}
     fields: dict[str, Any] = {n: a for n, a in arrays.items() if not n.startswith(TREC)}
     if "is_compact" not in fields or "counts" not in fields:
         raise FileError(f"{source}: not a tie profile; it has the arrays {sorted(arrays)}.")
-    fields["is_compact"] = bool(fields["is_compact"])
+    with reading(source, "tie profile"):
+        fields["is_compact"] = bool(fields["is_compact"].item())
     trec = {n.removeprefix(TREC): a for n, a in arrays.items() if n.startswith(TREC)}
     return fields | ({"trec": trec} if trec else {})
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Columns", "Counts", "are_radii", "tally", "tally_values"]
+from bittern.errors import InputError
+
+__all__ = ["Columns", "Counts", "are_radii", "refuse_merging", "tally", "tally_values"]
 
 MOST_COLUMNS = 1 << 16  # whole numbers below this are columns of their own
 
@@ -20,6 +22,17 @@ def are_radii(distances: NDArray[Any]) -> bool:
     if distances.dtype.kind not in "iub" or not distances.size:
         return distances.dtype.kind in "iub"
     return bool(distances.min() >= 0 and distances.max() < MOST_COLUMNS)
+
+
+def refuse_merging(distances: NDArray[Any]) -> None:
+    """Refuse whole numbers that double precision would merge."""
+    if distances.dtype.kind in "iu" and distances.size:
+        low, high = int(distances.min()), int(distances.max())
+        if max(-low, high) > 1 << 53:
+            raise InputError(
+                "TieProfile: whole distances must lie within ±2^53, where they can be told apart, "
+                f"got {low if -low > high else high}."
+            )
 
 
 def tally(

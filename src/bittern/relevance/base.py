@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import check_count, check_positions
-from bittern.errors import InputError
+from bittern.errors import InputError, PositionError
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -65,6 +65,8 @@ class Relevance(ABC):
         memory: int = MEMORY,
     ) -> Relevance:
         """Relevant if at most ``radius`` away, as :func:`ball_radius` finds it.
+
+        ``metric`` is ``"euclidean"``, or ``"cosine"`` for 1 - cos.
 
         Reference: eq. 3.1 of [Moran-2016].
         """
@@ -146,7 +148,12 @@ class Relevance(ABC):
 
     def take(self, queries: Any) -> Self:
         """The ground truth of some queries, chosen by a slice or positions."""
-        chosen = np.arange(self.n_queries)[queries]
+        try:
+            chosen = np.atleast_1d(np.arange(self.n_queries)[queries])
+        except IndexError as error:
+            raise PositionError(
+                f"Relevance: no such queries among {self.n_queries}: {error}."
+            ) from None
         excluded = None if self.excluded is None else self.excluded[chosen]
         return replace(self._take(chosen), n_queries=len(chosen), excluded=excluded)
 

@@ -17,6 +17,7 @@ from bittern.relevance.planes import counting_kernels, word_planes
 __all__ = ["ClassRelevance"]
 
 SPAN = 1 << 16  # integer labels this close together need no sorting
+EDGE = 1 << 62  # beyond which their differences could overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -37,7 +38,7 @@ class ClassRelevance(Relevance):
         """Number the classes of the database, and find each query's among them."""
         q = check_labels(query_labels, "Relevance: query_labels")
         d = check_labels(database_labels, "Relevance: database_labels")
-        if (q.dtype.kind == "U") != (d.dtype.kind == "U"):
+        if (q.dtype.kind == "U") != (d.dtype.kind == "U") and len(q) and len(d):
             raise InputError(
                 "Relevance: query_labels and database_labels must be both strings or both "
                 f"integers, got {q.dtype} and {d.dtype}."
@@ -109,13 +110,15 @@ def _number(
     queries: NDArray[Any], database: NDArray[Any]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
     """Number the database's labels from 0; a query's label that it lacks becomes -1."""
-    if database.dtype.kind != "U" and len(database):
+    if database.dtype == queries.dtype == np.int64 and len(database):
         least, most = int(database.min()), int(database.max())
-        if most - least < SPAN:  # labels are numbers already, with gaps perhaps
-            q = np.clip(queries, least - 1, most + 1).astype(np.int64) - least
+        if most - least < SPAN and least > -EDGE and most < EDGE:  # numbers already, with gaps
+            q = np.clip(queries, least - 1, most + 1) - least
             inside = (q >= 0) & (q <= most - least)
-            number = (database - database.dtype.type(least)).astype(np.int32)
+            number = (database - least).astype(np.int32)
             return np.where(inside, q, -1).astype(np.int32), number, most - least + 1
+    if database.dtype.kind != queries.dtype.kind:  # int64 and uint64 would meet as doubles
+        queries, database = queries.astype(str), database.astype(str)
     classes, database = np.unique(database, return_inverse=True)
     q = np.searchsorted(classes, queries)
     known = np.append(classes, classes[:1])[q] == queries if len(classes) else q < 0

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_count, check_vectors, row_blocks
+from bittern.checks import check_array, check_count, check_vectors, row_blocks
 from bittern.errors import InputError
 from bittern.relevance.base import MEMORY
 from bittern.relevance.sparse import MAX_GAIN, SparseRelevance
@@ -21,6 +21,7 @@ from bittern.relevance.sparse import MAX_GAIN, SparseRelevance
 __all__ = ["ball_radius", "nearest", "within"]
 
 Doubles = NDArray[np.float64]
+LARGEST = 1e140  # its square is a double, and so is a sum of many
 
 
 def ball_radius(
@@ -42,19 +43,20 @@ def ball_radius(
     n = len(vectors)
     check_count(neighbours, "ball_radius: neighbours", most=None)
     check_count(sample, "ball_radius: sample")
+    check_count(random_state, "ball_radius: random_state", least=0)
     if neighbours >= n:
         raise InputError(
             f"ball_radius: needs more than neighbours={neighbours} training vectors, got {n}."
         )
     rng = np.random.default_rng(random_state)
     chosen = np.sort(rng.choice(n, min(sample, n), replace=False))
-    pairs = _Pairs(vectors[chosen], vectors, metric, memory)
+    pairs = _Pairs(vectors[chosen], vectors, metric, memory, "ball_radius")
     squares = []
     for rows, block in pairs.blocks():
         block[np.arange(len(block)), chosen[rows]] = np.inf  # a point is not its own neighbour
-        nearest_squares, _, _ = _nearest_of_block(pairs, rows, block, neighbours, chosen)
+        nearest_squares, _, _ = _nearest_of_block(pairs, rows, block, neighbours)
         squares.append(nearest_squares[neighbours - 1 :: neighbours])
-    return float(np.sqrt(np.concatenate(squares)).mean())
+    return float(pairs.distances(np.concatenate(squares)).mean())
 
 
 def within(
@@ -70,9 +72,10 @@ def within(
     pairs = _Pairs(query_vectors, database_vectors, metric, memory)
     sizes, items, found = [], [], []
     for rows, block in pairs.blocks():
-        row, column = np.nonzero(block <= r[-1] ** 2 + pairs.margin)
-        square = pairs.settle(rows, row, column, block[row, column], r**2)
-        ball = np.searchsorted(r**2, square)  # the first ball with square <= radius²
+        limits = pairs.squares(r)
+        row, column = np.nonzero(block <= limits[-1] + 2 * pairs.margin)
+        square = pairs.settle(rows, row, column, block[row, column], limits)
+        ball = np.searchsorted(r, pairs.distances(square))  # the first with distance <= radius
         inside = ball < len(r)
         sizes.append(np.bincount(row[inside], minlength=len(block)))
         items.append(column[inside])
@@ -90,7 +93,7 @@ def nearest(
         raise InputError(f"Relevance: k={k} neighbours of {pairs.n_database} items do not exist.")
     sizes, items = [], []
     for rows, block in pairs.blocks():
-        _, row, column = _nearest_of_block(pairs, rows, block, k, None)
+        _, row, column = _nearest_of_block(pairs, rows, block, k)
         order = np.lexsort((column, row))
         sizes.append(np.full(len(block), k))
         items.append(column[order])
@@ -101,18 +104,28 @@ def nearest(
 class _Pairs:
     """Squared distances between two sets of rows, block by block, within a memory bound."""
 
-    def __init__(self, queries: ArrayLike, database: ArrayLike, metric: str, memory: int) -> None:
-        q = check_vectors(queries, "Relevance: query_vectors")
-        d = check_vectors(database, "Relevance: database_vectors")
+    def __init__(
+        self,
+        queries: ArrayLike,
+        database: ArrayLike,
+        metric: str,
+        memory: int,
+        owner: str = "Relevance",
+    ) -> None:
+        q = check_vectors(queries, f"{owner}: query_vectors")
+        d = check_vectors(database, f"{owner}: database_vectors")
         if q.shape[1] != d.shape[1]:
             raise InputError(
-                "Relevance: query_vectors and database_vectors must have one dimension, "
+                f"{owner}: query_vectors and database_vectors must have one dimension, "
                 f"got {q.shape[1]} and {d.shape[1]}."
             )
         if metric not in ("euclidean", "cosine"):
-            raise InputError(f"Relevance: metric must be 'euclidean' or 'cosine', got {metric!r}.")
+            raise InputError(f"{owner}: metric must be 'euclidean' or 'cosine', got {metric!r}.")
         self.n_database = len(d)
-        self._memory = check_count(memory, "Relevance: memory", least=1 << 20)
+        self._owner = owner
+        self._memory = check_count(memory, f"{owner}: memory", least=1 << 20)
+        for vectors in (q, d):
+            _check_scale(vectors, owner)
         self._cosine = metric == "cosine"
         self._queries, self._database = q, d
         self._centre = d.mean(axis=0, dtype=np.float64) if not self._cosine else 0.0
@@ -140,6 +153,14 @@ class _Pairs:
             block += self._database_squares
             yield rows, block
 
+    def distances(self, squares: Doubles) -> Doubles:
+        """Distances of squared ones: Euclidean, or 1 - cos, half the square between unit rows."""
+        return squares / 2 if self._cosine else np.sqrt(np.maximum(squares, 0))
+
+    def squares(self, distances: Doubles) -> Doubles:
+        """The inverse of :meth:`distances`."""
+        return 2 * distances if self._cosine else distances**2
+
     def settle(
         self,
         rows: slice,
@@ -149,8 +170,9 @@ class _Pairs:
         limits: Doubles,
     ) -> Doubles:
         """Squared distances, measured directly where one is within the margin of a limit."""
-        gap = np.abs(square[:, None] - limits).min(axis=1)
-        doubtful = np.flatnonzero(gap <= self.margin)
+        gap = np.abs(square[:, None] - limits)
+        rounding = 4 * np.finfo(np.float64).eps * limits  # of a radius squared
+        doubtful = np.flatnonzero((gap <= self.margin + rounding).any(axis=1))
         settled = square.copy()
         settled[doubtful] = self.direct(rows, row[doubtful], column[doubtful])
         return settled
@@ -173,7 +195,7 @@ class _Pairs:
             return rows
         lengths = np.sqrt(_squares(rows))
         if not lengths.all():
-            raise InputError("Relevance: cosine distance needs rows that are not all zero.")
+            raise InputError(f"{self._owner}: cosine distance needs rows that are not all zero.")
         return rows / lengths[:, None]
 
     def _database_blocks(self) -> list[slice]:
@@ -181,17 +203,15 @@ class _Pairs:
 
 
 def _nearest_of_block(
-    pairs: _Pairs, rows: slice, block: Doubles, k: int, own: NDArray[np.intp] | None
+    pairs: _Pairs, rows: slice, block: Doubles, k: int
 ) -> tuple[Doubles, NDArray[np.intp], NDArray[np.intp]]:
     """Squared distance, row and column of the k nearest of each row, nearest first.
 
-    ``own`` names for each query the column that it is itself, never to be taken.
+    A pair whose square in the block is infinite is never taken.
     """
     kth = np.partition(block, k - 1, axis=1)[:, k - 1]
     row, column = np.nonzero(block <= (kth + 2 * pairs.margin)[:, None])
     square = pairs.direct(rows, row, column)
-    if own is not None:
-        square[column == own[rows][row]] = np.inf
     order = np.lexsort((column, square, row))
     row, column, square = row[order], column[order], square[order]
     rank = np.arange(len(row)) - np.searchsorted(row, row)
@@ -208,7 +228,10 @@ def _lists(
 
 def _check_balls(radii: Any, gains: Any) -> tuple[Doubles, NDArray[np.int64]]:
     """Radii ascending, with their gains."""
-    r, g = np.asarray(radii, np.float64), np.asarray(gains)
+    r, g = check_array(radii, "Relevance: radii"), check_array(gains, "Relevance: gains")
+    if r.dtype.kind not in "iuf":
+        raise InputError(f"Relevance: a radius must be a number, got {radii!r}.")
+    r = r.astype(np.float64)
     if r.ndim != 1 or r.shape != g.shape or len(r) == 0:
         raise InputError(
             f"Relevance: radii and gains must be lists of one length, got {r.shape} and {g.shape}."
@@ -227,6 +250,19 @@ def _check_balls(radii: Any, gains: Any) -> tuple[Doubles, NDArray[np.int64]]:
             f"got radii {r.tolist()} with gains {g.tolist()}."
         )
     return r, g
+
+
+def _check_scale(vectors: NDArray[Any], owner: str) -> None:
+    """Refuse numbers whose squares leave double precision."""
+    largest = max(
+        float(np.abs(vectors[rows]).max())
+        for rows in row_blocks(len(vectors), 8 * vectors.shape[1])
+    )
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise InputError(
+            f"{owner}: vectors must be of a size between {1 / LARGEST:g} and {LARGEST:g}, "
+            f"got {largest:g}; rescale them."
+        )
 
 
 def _squares(rows: Doubles) -> Doubles:

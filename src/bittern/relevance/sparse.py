@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import check_array
 from bittern.errors import InputError
 from bittern.relevance.base import Relevance
 from bittern.relevance.planes import counting_kernels, word_planes
 
 __all__ = ["SparseRelevance"]
 
-MAX_GAIN = 1000  # 2^1000 is still a double
+MAX_GAIN = 900  # a sum of 2^900 over any database is still a double
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -54,7 +55,7 @@ class SparseRelevance(Relevance):
         import scipy.sparse
 
         if not scipy.sparse.issparse(gains):
-            gains = np.asarray(gains)
+            gains = check_array(gains, "Relevance: gains")
             if gains.ndim != 2:
                 raise InputError(
                     "Relevance: a matrix of gains must be 2-D (n_queries, n_database), "
@@ -62,10 +63,18 @@ class SparseRelevance(Relevance):
                 )
             if gains.dtype.kind not in "biuf":
                 raise InputError(f"Relevance: gains must be numbers, got dtype {gains.dtype}.")
-        matrix = scipy.sparse.csr_array(gains, copy=True)
+        elif len(gains.shape) != 2 or gains.dtype.kind not in "biuf":
+            raise InputError(
+                "Relevance: gains must be real numbers in a 2-D matrix, "
+                f"got {gains.dtype} of shape {gains.shape}."
+            )
+        wide = np.float64 if gains.dtype.kind == "f" else np.int64
+        matrix = scipy.sparse.csr_array(gains.astype(wide), copy=True)
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(f"Relevance: the sparse matrix is damaged ({error}).") from None
         matrix.sum_duplicates()
-        if matrix.data.dtype.kind == "b":
-            matrix = matrix.astype(np.int64)
         _check_gains(matrix.data)
         n_database = int(matrix.shape[1])
         return cls.from_lists(matrix.indptr, matrix.indices, matrix.data, n_database)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import row_blocks
+from bittern.checks import check_array, row_blocks
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.relevance.base import Relevance
@@ -124,8 +124,10 @@ class TagRelevance(Relevance):
 def _masks(tags: Any, name: str) -> tuple[NDArray[np.uint64], int]:
     """Bit masks of multi-hot rows, and the number of tags."""
     if hasattr(tags, "tocsr"):
+        if len(tags.shape) != 2 or tags.shape[1] == 0:
+            raise InputError(f"Relevance: {name} must be 2-D (n, n_tags), got shape {tags.shape}.")
         return _sparse_masks(tags.tocsr(), name), tags.shape[1]
-    t = np.asarray(tags)
+    t = check_array(tags, f"Relevance: {name}")
     if t.ndim != 2 or t.shape[1] == 0:
         hint = "; for class labels use Relevance.from_classes()" if t.ndim == 1 else ""
         raise InputError(f"Relevance: {name} must be 2-D (n, n_tags), got shape {t.shape}{hint}.")
@@ -140,6 +142,7 @@ def _masks(tags: Any, name: str) -> tuple[NDArray[np.uint64], int]:
 
 
 def _sparse_masks(tags: Any, name: str) -> NDArray[np.uint64]:
+    tags.check_format(full_check=True)
     if not np.isin(tags.data, (0, 1)).all():
         raise InputError(f"Relevance: {name} must be booleans or 0/1.")
     rows = np.repeat(np.arange(tags.shape[0]), np.diff(tags.indptr))[tags.data != 0]

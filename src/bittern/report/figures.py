@@ -13,7 +13,7 @@ from bittern.errors import InputError
 from bittern.files import atomic_write
 from bittern.metrics import Curve
 
-__all__ = ["draw_pr_curves", "draw_tie_spread"]
+__all__ = ["draw_pr_curves", "draw_tie_spread", "figure_format"]
 
 FORMATS = ("svg", "png", "pdf")
 # Okabe and Ito's colours, told apart by colour-blind people too.
@@ -36,6 +36,7 @@ def draw_pr_curves(
         marker="s",
         ms=4,
         linestyle="--",
+        clip_on=False,  # the marker at recall 0 is whole
         label="interpolated, mean over queries",
     )
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02), title=title)
@@ -67,12 +68,22 @@ def draw_tie_spread(
     _save(figure, path)
 
 
+def figure_format(path: str | os.PathLike[str]) -> str:
+    """What the ending of a path asks for; refused if it is none of the three."""
+    suffix = Path(path).suffix
+    kind = suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise InputError(
+            f"{path}: a figure is written as .svg, .png or .pdf, got {suffix or 'no ending'}."
+        )
+    return kind
+
+
 def _blank(path: str | os.PathLike[str]) -> tuple[Any, Any]:
     """A figure that needs no display and no global state; the ending is checked before the work."""
     from matplotlib.figure import Figure
 
-    if Path(path).suffix.removeprefix(".").lower() not in FORMATS:
-        raise InputError(f"{path}: a figure is written as {', '.join(FORMATS)}.")
+    figure_format(path)
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
@@ -83,7 +94,7 @@ def _blank(path: str | os.PathLike[str]) -> tuple[Any, Any]:
 def _save(figure: Any, path: str | os.PathLike[str]) -> None:
     import matplotlib
 
-    kind = Path(path).suffix.removeprefix(".").lower()
+    kind = figure_format(path)
     # The same input gives the same file.
     metadata = (
         {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else None

@@ -1,0 +1,222 @@
+"""Samples in which every class has its share, the same on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_count
+from bittern.data.dataset import Dataset
+from bittern.errors import InputError
+
+__all__ = [
+    "AtRandom",
+    "Balance",
+    "ByClass",
+    "ByRarestLabel",
+    "Draws",
+    "balance_of",
+    "disjoint_sets",
+    "most_frequent",
+]
+
+Positions = NDArray[np.intp]
+
+# Keeps our stream apart from that of default_rng(random_state), which the hashers use.
+STREAM = int.from_bytes(b"split", "big")
+
+
+class Draws:
+    """Random orders that depend on ``random_state`` and ``run`` alone.
+
+    Only the raw output of PCG64 is used, and sorted: NumPy promises (NEP 19) that bit generators
+    never change, which it does not promise for ``Generator.permutation``.
+    """
+
+    def __init__(self, random_state: int = 0, run: int = 0) -> None:
+        self.random_state = check_count(random_state, "random_state", least=0)
+        self.run = check_count(run, "run", least=0)
+        seed = np.random.SeedSequence([self.random_state, self.run, STREAM])
+        self._bits = np.random.PCG64(seed)
+
+    def shuffled(self, items: NDArray[Any]) -> NDArray[Any]:
+        """The items in random order."""
+        return items[np.argsort(self._bits.random_raw(len(items)), kind="stable")]
+
+
+class Balance(Protocol):
+    """What a sample has equal shares of."""
+
+    @property
+    def by(self) -> str:
+        """What is balanced, in words."""
+        ...
+
+    def sample(self, n: int, available: Positions, draws: Draws, what: str) -> Positions:
+        """``n`` of the ``available`` positions, sorted; ``what`` begins a refusal."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AtRandom:
+    """Every item is as likely as any other."""
+
+    by: str = "nothing (plain random)"
+
+    def sample(self, n: int, available: Positions, draws: Draws, what: str) -> Positions:
+        """``n`` of the ``available`` positions, sorted."""
+        _check_enough(n, available, what)
+        return np.sort(draws.shuffled(available)[:n])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByClass:
+    """Per-class counts differ by at most one; items without a class (-1) are never drawn.
+
+    Where ``n`` is no multiple of the number of classes, the classes with most items left get one
+    more; so samples from classes of one size leave classes whose sizes differ by at most one.
+    """
+
+    labels: NDArray[np.int64]  # (n_items,)
+    names: tuple[str, ...]
+    by: str = "class"
+
+    @property
+    def classes(self) -> NDArray[np.int64]:
+        """The classes that have items."""
+        return np.unique(self.labels[self.labels >= 0])
+
+    def sample(self, n: int, available: Positions, draws: Draws, what: str) -> Positions:
+        """``n`` of the ``available`` positions, sorted."""
+        _check_enough(n, available, what)
+        shuffled = draws.shuffled(available)
+        order = np.argsort(self.labels[shuffled], kind="stable")
+        items, labels = shuffled[order], self.labels[shuffled[order]]
+        first = np.searchsorted(labels, self.classes)
+        counts = np.searchsorted(labels, self.classes, side="right") - first
+        quotas = _quotas(n, counts, draws)
+        self._check(n, quotas, counts, what)
+        chosen = [items[f : f + q] for f, q in zip(first, quotas, strict=True)]
+        return np.sort(np.concatenate(chosen))
+
+    def _check(
+        self, n: int, quotas: NDArray[np.int64], counts: NDArray[np.int64], what: str
+    ) -> None:
+        short = np.flatnonzero(quotas > counts)
+        if len(short):
+            worst = short[np.argmin(counts[short])]
+            name = self.names[self.classes[worst]]
+            raise InputError(
+                f"{what}: {n:,} items over {len(quotas)} classes need {quotas[worst]:,} of class "
+                f"'{name}', {counts[worst]:,} are left; ask for fewer."
+            )
+
+
+class ByRarestLabel:
+    """Per-label counts of the items drawn *for* a label differ by at most one.
+
+    An item may carry several labels but is drawn for one of them.  The label with the fewest items
+    left draws first, so that a rare label's items are not used up by frequent ones; items without
+    any label are never drawn.
+    """
+
+    by = "rarest label"
+
+    def __init__(self, tags: Any, names: tuple[str, ...]) -> None:
+        import scipy.sparse
+
+        rows = scipy.sparse.csr_array(tags).astype(np.int64)
+        present = np.flatnonzero(np.asarray(rows.sum(axis=0)).ravel())
+        self._rows = rows[:, present]
+        self._columns = self._rows.tocsc()
+        self.names = tuple(names[column] for column in present)
+
+    def sample(self, n: int, available: Positions, draws: Draws, what: str) -> Positions:
+        """``n`` of the ``available`` positions, sorted."""
+        _check_enough(n, available, what)
+        free = np.zeros(self._rows.shape[0], dtype=bool)
+        free[available] = True
+        counts = self._count(available)
+        quotas = _quotas(n, counts, draws)
+        waiting = set(range(len(counts)))
+        chosen: list[Positions] = []
+        while waiting:
+            label = min(waiting, key=lambda one: (counts[one], one))
+            waiting.remove(label)
+            items = self._items(label)
+            items = items[free[items]]
+            self._check(label, int(quotas[label]), len(items), what)
+            drawn = draws.shuffled(items)[: quotas[label]]
+            free[drawn] = False
+            counts = counts - self._count(drawn)
+            chosen.append(drawn)
+        return np.sort(np.concatenate(chosen))
+
+    def _items(self, label: int) -> Positions:
+        start, end = self._columns.indptr[label : label + 2]
+        return np.sort(self._columns.indices[start:end]).astype(np.intp)
+
+    def _count(self, items: Positions) -> NDArray[np.int64]:
+        return np.asarray(self._rows[items].sum(axis=0)).ravel()
+
+    def _check(self, label: int, quota: int, n_left: int, what: str) -> None:
+        if quota > n_left:
+            raise InputError(
+                f"{what}: {quota:,} items needed for label '{self.names[label]}', {n_left:,} are "
+                f"left after rarer labels had theirs; ask for fewer."
+            )
+
+
+def balance_of(dataset: Dataset, balanced: bool = True) -> Balance:
+    """By class where there are classes, by rarest label where there are tags, else plain random.
+
+    ``balanced=False`` is for ground truth that knows no classes, such as ε-balls (section 3.5 of
+    [Moran-2016] balances "when class-based ground-truth is used").
+    """
+    if balanced and dataset.labels is not None and (dataset.labels >= 0).any():
+        return ByClass(dataset.labels, dataset.class_names)
+    if balanced and dataset.tags is not None and dataset.tags.sum() > 0:
+        return ByRarestLabel(dataset.tags, dataset.tag_names)
+    return AtRandom()
+
+
+def disjoint_sets(
+    balance: Balance, sizes: Mapping[str, int], available: Positions, draws: Draws, owner: str
+) -> dict[str, Any]:
+    """Samples of the given sizes, one after another, each from what the earlier ones left."""
+    sets: dict[str, Positions] = {}
+    left = available
+    for name, n in sizes.items():
+        least = 1 if name == "queries" else 0
+        check_count(n, f"{owner}: {name}", least=least)
+        sets[name] = balance.sample(n, left, draws, f"{owner}: {name}") if n else left[:0]
+        left = np.setdiff1d(left, sets[name], assume_unique=True)
+    return sets
+
+
+def most_frequent(tags: Any, n: int) -> NDArray[np.intp]:
+    """Columns of the ``n`` most frequent tags, ascending; of equally frequent ones the first."""
+    counts = np.asarray(tags.sum(axis=0)).ravel()
+    n_used = int(np.count_nonzero(counts))
+    if check_count(n, "most_frequent: n") > n_used:
+        raise InputError(f"most_frequent: {n} labels asked for, {n_used} are in use.")
+    return np.sort(np.argsort(-counts.astype(np.int64), kind="stable")[:n])
+
+
+def _quotas(n: int, counts: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
+    """``n`` in shares that differ by at most one; the larger ones where most is left."""
+    share, extra = divmod(n, len(counts))
+    order = draws.shuffled(np.arange(len(counts)))  # equal counts take turns at random
+    order = order[np.argsort(-counts[order], kind="stable")]
+    quotas = np.full(len(counts), share, dtype=np.int64)
+    quotas[order[:extra]] += 1
+    return quotas
+
+
+def _check_enough(n: int, available: Positions, what: str) -> None:
+    if n > len(available):
+        raise InputError(f"{what}: {n:,} items asked for, {len(available):,} are there.")

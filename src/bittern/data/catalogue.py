@@ -1,0 +1,81 @@
+"""Every dataset by its name, and the one door to load it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+from bittern.data.dataset import Dataset
+from bittern.data.fetch import data_root
+from bittern.data.spec import DatasetSpec
+from bittern.errors import FileError, InputError
+from bittern.registry import Registry
+
+__all__ = ["DATASETS", "folder_of", "load", "spec_of"]
+
+# Name to the reader's module and the entry in it; a reader is imported when it is asked for.
+DATASETS: Registry[tuple[str, str]] = Registry(
+    "dataset",
+    {
+        "cifar10": ("cifar10", "SPEC"),
+        "labelme": ("labelme", "SPEC"),
+        "nuswide": ("nuswide", "SPEC"),
+        "sift1m": ("sift1m", "SPEC"),
+        "wiki": ("wiki", "SPEC"),
+        "corel": ("corel", "SPEC"),
+        "corel1000": ("corel", "COREL1000"),
+        "corel5k": ("corel", "COREL5K"),
+        "trecvid2003": ("trecvid", "SPEC"),
+        "mnist": ("mnist", "MNIST"),
+        "fashion-mnist": ("mnist", "FASHION_MNIST"),
+        "digits": ("digits", "SPEC"),
+        "folder": ("folder", "SPEC"),
+        "arrays": ("arrays", "ARRAYS"),
+        "embeddings": ("arrays", "EMBEDDINGS"),
+    },
+)
+
+
+def spec_of(name: str) -> DatasetSpec:
+    """The catalogue's entry."""
+    module, attribute = DATASETS[name]
+    spec: DatasetSpec = getattr(
+        importlib.import_module(f"bittern.data.readers.{module}"), attribute
+    )
+    return spec
+
+
+def load(name: str, root: str | os.PathLike[str] | None = None, **options: Any) -> Dataset:
+    """The dataset of that name, read from its published files.
+
+    ``root`` is the folder that holds all data (see :func:`bittern.data.fetch.data_root` for the
+    default) or the dataset's own folder; for ``folder``, ``arrays`` and ``embeddings`` it is your
+    folder or file.  ``options`` are the reader's own.
+    """
+    spec = spec_of(name)
+    if not spec.needs_files:
+        return spec.load(Path(), **options)
+    where = folder_of(spec, root)
+    try:
+        return spec.load(where, **options)
+    except TypeError as error:
+        if "keyword argument" not in str(error):
+            raise
+        raise InputError(f"load: {name} has no such option ({error}).") from None
+
+
+def folder_of(spec: DatasetSpec, root: str | os.PathLike[str] | None) -> Path:
+    """Where a dataset's files are: its own folder below the root, or the root itself."""
+    if not spec.folder:  # the user's own data
+        if root is None:
+            raise InputError(f"load: say where your data is: load({spec.name!r}, root=PATH).")
+        top = Path(root)
+    else:
+        top = data_root(root)
+    own = top / spec.folder
+    where = own if own.exists() else top
+    if not where.exists():
+        raise FileError(f"{where}: no such file or folder; {spec.name} needs {spec.layout}")
+    return where

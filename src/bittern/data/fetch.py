@@ -1,0 +1,146 @@
+"""Where data lives, and how it gets there from its publishers."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bittern.data.archives import unpack
+from bittern.data.spec import DatasetSpec, Source
+from bittern.errors import BitternError, FileError
+
+__all__ = ["Progress", "data_root", "fetch"]
+
+CHUNK = 1 << 18
+TIMEOUT = 30.0  # seconds without an answer
+
+Progress = Callable[[str, int, int | None], None]  # file name, bytes so far, bytes in all if known
+
+
+def data_root(root: str | os.PathLike[str] | None = None) -> Path:
+    r"""The folder that holds all data.
+
+    It is ``root`` if given, else the environment variable ``BITTERN_DATA``, else the user's own
+    folder for data: ``~/.local/share/bittern`` on Linux, ``~/Library/Application Support/bittern``
+    on macOS, ``%LOCALAPPDATA%\bittern`` on Windows.  It need not exist yet.
+    """
+    if root is not None:
+        return Path(root).expanduser()
+    if given := os.environ.get("BITTERN_DATA"):
+        return Path(given).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("bittern", appauthor=False))
+
+
+def fetch(
+    spec: DatasetSpec,
+    root: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Download the files of a dataset into its folder below the root; those there are kept.
+
+    A file takes its name when it is whole and its checksum is right.  What an interrupted download
+    left is continued where the checksum can tell that the two parts belong together.
+    """
+    if not spec.needs_files:
+        return []
+    folder = data_root(root) / spec.folder
+    if not spec.sources:
+        raise FileError(f"{folder}: {spec.name} cannot be downloaded; put there {spec.layout}.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made ({error.strerror}).") from error
+    fetched = []
+    for source in spec.sources:
+        fetched.append(_retrieve(spec, source, folder, progress))
+        fetched += _unpacked(source, folder)
+    return fetched
+
+
+def _retrieve(spec: DatasetSpec, source: Source, folder: Path, progress: Progress | None) -> Path:
+    """The file, verified; where it cannot be had, an error that says what to put where."""
+    import pooch
+
+    target = folder / source.filename
+    is_ftp = source.url.startswith("ftp:")
+    downloader = pooch.FTPDownloader() if is_ftp else _Resuming(source, target, progress)
+    try:
+        with _quiet(pooch.get_logger()):
+            pooch.retrieve(
+                source.url, source.sha256, target.name, target.parent, downloader=downloader
+            )
+    except BitternError:
+        raise
+    except Exception as error:  # requests, ftplib, sockets and pooch raise many kinds
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        checksum = f", with the checksum {source.sha256}" if source.sha256 else ""
+        raise FileError(
+            f"{target}: {spec.name} could not be downloaded ({reason[0][:200]}); "
+            f"get {source.url} by other means and put it there{checksum}."
+        ) from error
+    return target
+
+
+def _unpacked(source: Source, folder: Path) -> list[Path]:
+    """The members that are wanted beside the archive; taken out once."""
+    paths = [folder / name for name, _ in source.unpack]
+    if not all(path.exists() for path in paths):
+        unpack(folder / source.filename, dict(source.unpack), folder)
+    return paths
+
+
+class _Resuming:
+    """Pooch's downloader for HTTP that continues ``<name>.part``."""
+
+    def __init__(self, source: Source, target: Path, progress: Progress | None) -> None:
+        self.source = source
+        self.target = target
+        self.partial = target.with_name(target.name + ".part")
+        self.progress = progress or (lambda name, done, total: None)
+
+    def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
+        """Fill the partial file and give it to pooch, which verifies and renames it."""
+        import requests
+
+        if self.source.sha256 is None:  # nothing could tell that two parts belong together
+            self.partial.unlink(missing_ok=True)
+        have = self.partial.stat().st_size if self.partial.exists() else 0
+        headers = {"Accept-Encoding": "identity", "User-Agent": "bittern"}
+        if have:
+            headers["Range"] = f"bytes={have}-"
+        with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
+            if have and answer.status_code == 416:  # there is no more: whole, or of another file
+                self.progress(self.target.name, have, have)
+            else:
+                answer.raise_for_status()
+                self._receive(answer, have if answer.status_code == 206 else 0)
+        self.partial.replace(output_file)
+
+    def _receive(self, answer: Any, start: int) -> None:
+        length = answer.headers.get("Content-Length")
+        total = start + int(length) if length is not None else None
+        done = start
+        with self.partial.open("ab" if start else "wb") as file:
+            for chunk in answer.iter_content(CHUNK):
+                file.write(chunk)
+                done += len(chunk)
+                self.progress(self.target.name, done, total)
+        if total is not None and done != total:
+            raise OSError(f"the connection ended after {done} of {total} bytes")
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    """Keep pooch from writing to the terminal meanwhile."""
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

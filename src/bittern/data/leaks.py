@@ -1,0 +1,207 @@
+"""Leaks beyond positions: identical rows or images on both sides of a wall."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import row_blocks
+from bittern.data.dataset import Dataset
+from bittern.data.rows import Rows
+
+if TYPE_CHECKING:
+    from bittern.data.splits.base import Split
+
+__all__ = ["Leak", "LeakReport", "find_leaks"]
+
+MEMORY = 1 << 24  # octets of rows held at once
+UNKNOWN_ROW = 1 << 18  # octets that a row of unknown size is taken for, such as a picture
+N_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """Items of two sets that promise to be disjoint, with the same content."""
+
+    modality: str
+    one: str
+    other: str
+    n_one: int  # items of the first set whose content is also in the second
+    n_other: int  # items of the second whose content is also in the first
+    size_one: int
+    size_other: int
+    examples: tuple[tuple[str, str], ...]  # the first few pairs of ids
+
+    def __str__(self) -> str:
+        pairs = ", ".join(f"{a} = {b}" for a, b in self.examples)
+        return (
+            f"{self.modality}: {self.n_one:,} of {self.size_one:,} {self.one} are also among "
+            f"{self.other} ({self.n_other:,} of {self.size_other:,}): {pairs}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LeakReport:
+    """What was found on both sides of a split's walls.
+
+    ``number`` counts the items with a twin behind a wall, in any modality, each once.  Vectors that
+    are all zero, and empty texts, say nothing about an item and are not compared; ``n_blank``
+    counts them.
+    """
+
+    split: str
+    n_walls: int
+    n_compared: int
+    n_blank: int
+    number: int
+    leaks: tuple[Leak, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found."""
+        return self.number == 0
+
+    def __str__(self) -> str:
+        blank = f", {self.n_blank:,} empty rows left out" if self.n_blank else ""
+        head = (
+            f"{self.split}: {self.number:,} of {self.n_compared:,} items have a twin behind one of "
+            f"{self.n_walls} walls{blank}"
+        )
+        return "\n".join([head, *(f"  {leak}" for leak in self.leaks)])
+
+
+def find_leaks(dataset: Dataset, split: Split, modality: str | None = None) -> LeakReport:
+    """Identical rows on both sides of a wall, in all modalities unless one is named.
+
+    Content is compared by BLAKE2b over a row's numbers (with shape and type), a picture's pixels or
+    a text's letters; rows are read once, block by block, those of ambiguous screening twice.
+    """
+    split.check_size(dataset)
+    positions = np.unique(np.concatenate(list(split.sets.values())))
+    leaks: list[Leak] = []
+    guilty = np.zeros(len(dataset), dtype=bool)
+    n_blank = 0
+    for name in dataset.modalities if modality is None else [modality]:
+        content = np.full(len(dataset), -1, dtype=np.int64)
+        content[positions], blank = _contents(dataset[name], positions)
+        n_blank += blank
+        for one, other in split.walls:
+            leak, twins = _compare(dataset, split, name, content, one, other)
+            guilty[twins] = True
+            leaks += [leak] if len(twins) else []
+    number = int(guilty.sum())
+    return LeakReport(split.name, len(split.walls), len(positions), n_blank, number, tuple(leaks))
+
+
+def _compare(
+    dataset: Dataset, split: Split, modality: str, content: NDArray[np.int64], one: str, other: str
+) -> tuple[Leak, NDArray[np.intp]]:
+    """The leak through one wall, and the positions that take part in it."""
+    a, b = split.sets[one], split.sets[other]
+    twins_a = a[(content[a] >= 0) & np.isin(content[a], content[b])]
+    twins_b = b[(content[b] >= 0) & np.isin(content[b], content[a])]
+    values, first = np.unique(content[twins_b], return_index=True)
+    some = twins_a[:N_EXAMPLES]
+    partners = twins_b[first[np.searchsorted(values, content[some])]] if len(some) else some
+    examples = tuple(
+        (_id(dataset, int(p)), _id(dataset, int(q))) for p, q in zip(some, partners, strict=True)
+    )
+    leak = Leak(modality, one, other, len(twins_a), len(twins_b), len(a), len(b), examples)
+    return leak, np.concatenate([twins_a, twins_b])
+
+
+def _id(dataset: Dataset, position: int) -> str:
+    return str(position) if dataset.ids is None else str(dataset.ids[position])
+
+
+def _contents(rows: Rows, positions: NDArray[np.intp]) -> tuple[NDArray[np.int64], int]:
+    """A number for each row, equal for equal rows and -1 for empty ones; how many of those.
+
+    Screening is by a 64-bit sum, one product per block; rows that it cannot tell apart are told
+    apart by their digests.
+    """
+    screen = np.empty(len(positions), dtype=np.uint64)
+    blank = np.zeros(len(positions), dtype=bool)
+    for block, found in _blocks(rows, positions):
+        screen[block], blank[block] = _screen(found)
+    _, number, count = np.unique(screen, return_inverse=True, return_counts=True)
+    numbers = number.astype(np.int64)
+    doubtful = np.flatnonzero((count[number] > 1) & ~blank)
+    known: dict[tuple[int, bytes], int] = {}
+    for block, found in _blocks(rows, positions[doubtful]):
+        for i, digest in zip(doubtful[block], _digests(found), strict=True):
+            numbers[i] = known.setdefault((int(numbers[i]), digest), len(count) + len(known))
+    numbers[blank] = -1
+    return numbers, int(blank.sum())
+
+
+def _blocks(rows: Rows, positions: NDArray[np.intp]) -> Iterator[tuple[slice, Any]]:
+    shape = getattr(rows, "shape", (0,))
+    octets = 8 * int(np.prod(shape[1:])) if len(shape) > 1 else UNKNOWN_ROW
+    for block in row_blocks(len(positions), octets, MEMORY):
+        yield block, rows[positions[block]]
+
+
+def _screen(rows: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """A 64-bit number for each row, equal for equal rows; and which rows are empty."""
+    if isinstance(rows, np.ndarray) and rows.dtype != object and rows.ndim > 1:
+        words = _words(rows)
+        keys = np.random.PCG64(words.shape[1]).random_raw(words.shape[1]) | np.uint64(1)
+        return words @ keys, np.asarray(~words.any(axis=1) & (rows.ndim == 2))
+    digests = np.frombuffer(b"".join(digest[:8] for digest in _digests(rows)), np.uint64)
+    if hasattr(rows, "tocsr"):
+        return digests, np.diff(_csr(rows).indptr) == 0
+    return digests, np.array([isinstance(row, str) and not row.strip() for row in rows])
+
+
+def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
+    """The octets of each row as 64-bit words, zeros at the end."""
+    octets = _plain(rows).reshape(len(rows), -1).view(np.uint8)
+    padded = np.zeros((len(octets), -(-octets.shape[1] // 8) * 8), dtype=np.uint8)
+    padded[:, : octets.shape[1]] = octets
+    return padded.view(np.uint64)
+
+
+def _digests(rows: Any) -> Iterator[bytes]:
+    if hasattr(rows, "tocsr"):
+        yield from _sparse_digests(_csr(rows))
+        return
+    for row in rows:
+        if isinstance(row, str):
+            yield _blake(b"text", row.encode("utf-8", "surrogatepass"))
+        else:
+            array = _plain(np.asarray(row))
+            yield _blake(f"{array.shape} {array.dtype.str}".encode(), array.reshape(-1))
+
+
+def _sparse_digests(matrix: Any) -> Iterator[bytes]:
+    data, indices = _plain(matrix.data), matrix.indices.astype(np.int64)
+    head = f"{matrix.shape[1]} {data.dtype.str}".encode()
+    for start, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
+        yield _blake(head, indices[start:end], data[start:end])
+
+
+def _csr(rows: Any) -> Any:
+    """Rows in one form: sorted columns, no stored zeros."""
+    matrix = rows.tocsr().copy()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """C-contiguous, and with one zero: -0.0 equals 0.0."""
+    return np.ascontiguousarray(array + 0.0 if array.dtype.kind == "f" else array)
+
+
+def _blake(*pieces: Any) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        digest.update(piece)
+    return digest.digest()

@@ -1,0 +1,249 @@
+"""Radii at percentiles of the distances among training vectors, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bittern.checks import check_count, check_vectors, row_blocks
+from bittern.errors import InputError
+
+__all__ = ["distance_percentiles"]
+
+MEMORY = 1 << 28  # octets that distances may take at once
+DIGIT = 16  # bits of a number that one pass over the pairs settles
+
+Doubles = NDArray[np.float64]
+Chunks = Callable[[], Iterator[Doubles]]
+
+
+def distance_percentiles(
+    train_vectors: ArrayLike,
+    percentiles: ArrayLike,
+    *,
+    sample: int | None = None,
+    random_state: int = 0,
+    memory: int = MEMORY,
+) -> Doubles:
+    r"""Radii within which the given percentages of all pairs of training vectors lie.
+
+    Of the :math:`N = n(n-1)/2` Euclidean distances :math:`d_{(0)} \le \dots \le d_{(N-1)}` of pairs
+    :math:`i < j`, the percentile :math:`p` is NumPy's "linear" one,
+
+    .. math:: d_{(\lfloor h \rfloor)} + (h - \lfloor h \rfloor)
+        (d_{(\lfloor h \rfloor + 1)} - d_{(\lfloor h \rfloor)}), \qquad h = (N - 1)\,p / 100,
+
+    rounded up where its square would fall short, so that a pair at just that distance is within
+    the radius.  Radii come in the order of ``percentiles``; with ``[5, 1, 0.2, 0.1]`` and gains
+    ``[1, 2, 5, 10]`` they make the graded ground truth of LabelMe
+    [He-Cakir-Bargal-Sclaroff-2018].
+
+    Exact, in passes over blocks of at most ``memory`` octets; or from ``sample`` pairs drawn at
+    random with replacement (exact after all if there are no more pairs than that).
+    """
+    vectors = check_vectors(train_vectors, "distance_percentiles: train_vectors")
+    wanted = _check_percentiles(percentiles)
+    check_count(memory, "distance_percentiles: memory", least=1 << 20)
+    n_pairs = len(vectors) * (len(vectors) - 1) // 2
+    if n_pairs == 0:
+        raise InputError("distance_percentiles: needs at least 2 training vectors, got 1.")
+    pairs = _Pairs(vectors, memory)
+    if sample is not None and check_count(sample, "distance_percentiles: sample") < n_pairs:
+        return _interpolate(
+            wanted,
+            sample,
+            lambda ranks: _order_statistics(pairs.sampled(sample, random_state), ranks, memory),
+        )
+    return _interpolate(wanted, n_pairs, lambda ranks: _settled(pairs, ranks, memory))
+
+
+class _Pairs:
+    """Squared distances of pairs i < j, block by block."""
+
+    def __init__(self, vectors: NDArray[Any], memory: int) -> None:
+        self._vectors, self._memory = vectors, memory
+        self._centre = vectors.mean(axis=0, dtype=np.float64)
+        side = int(np.sqrt(memory / 4 / 24))  # a block of squares, and what is made of it
+        self._tile = max(1, min(side, memory // 4 // (16 * vectors.shape[1])))
+        tiles = [self._rows(some) for some in self._tiles()]
+        self._squares = np.concatenate([np.einsum("ij,ij->i", t, t) for t in tiles])
+        #: bound on the rounding error of a square from matrix products
+        self.margin = 8 * np.finfo(np.float64).eps * (vectors.shape[1] + 4) * self._squares.max()
+
+    def products(self) -> Iterator[Doubles]:
+        """Squares from matrix products, within the margin of the direct ones."""
+        for rows, columns, square in self._blocks():
+            yield square[_upper(square)] if rows.start == columns.start else square.ravel()
+
+    def direct_near(self, values: Doubles) -> Iterator[Doubles]:
+        """Direct squares of the pairs whose product is within two margins of one of ``values``."""
+        for rows, columns, square in self._blocks():
+            near = _is_near(square, values, 2 * self.margin)
+            if rows.start == columns.start:
+                near &= _upper(square)
+            i, j = np.nonzero(near)
+            yield self._direct(rows.start + i, columns.start + j)
+
+    def sampled(self, n: int, random_state: int) -> Chunks:
+        """Direct squares of ``n`` random pairs."""
+
+        def chunks() -> Iterator[Doubles]:
+            rng = np.random.default_rng(random_state)
+            for some in row_blocks(n, 32, self._memory // 4):
+                i = rng.integers(0, len(self._vectors), some.stop - some.start)
+                j = rng.integers(0, len(self._vectors) - 1, len(i))
+                yield self._direct(i, j + (j >= i))
+
+        return chunks
+
+    def _blocks(self) -> Iterator[tuple[slice, slice, Doubles]]:
+        """Tiles on and above the diagonal; those on it hold every pair twice, and i = j."""
+        for rows in self._tiles():
+            left = self._rows(rows)
+            for columns in self._tiles(rows.start):
+                square = left @ self._rows(columns).T
+                square *= -2
+                square += self._squares[rows, None]
+                square += self._squares[columns]
+                np.maximum(square, 0, out=square)
+                yield rows, columns, square
+
+    def _direct(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Doubles:
+        out = np.empty(len(i))
+        for some in row_blocks(len(i), 24 * self._vectors.shape[1], self._memory // 4):
+            d = self._vectors[i[some]].astype(np.float64) - self._vectors[j[some]]
+            out[some] = np.einsum("ij,ij->i", d, d)
+        return out
+
+    def _rows(self, some: slice) -> Doubles:
+        return self._vectors[some].astype(np.float64) - self._centre
+
+    def _tiles(self, start: int = 0) -> list[slice]:
+        n = len(self._vectors)
+        return [slice(s, min(n, s + self._tile)) for s in range(start, n, self._tile)]
+
+
+def _settled(pairs: _Pairs, ranks: NDArray[np.int64], memory: int) -> Doubles:
+    """Order statistics of the direct squares.
+
+    The products tell each within a margin.  All pairs whose product is within two margins of one
+    are measured directly; of the others it is certain on which side they lie.
+    """
+    about = _order_statistics(pairs.products, ranks, memory)
+    far_below = np.zeros(len(ranks), dtype=np.int64)
+    for square in pairs.products():
+        far = square[~_is_near(square, about, 2 * pairs.margin)]
+        far_below += [np.count_nonzero(far < value) for value in about]
+    return _order_statistics(lambda: pairs.direct_near(about), ranks - far_below, memory)
+
+
+def _is_near(square: Doubles, values: Doubles, reach: float) -> NDArray[np.bool_]:
+    """Whether a number is within reach of one of the values."""
+    starts, ends = np.sort(values) - reach, np.sort(values) + reach
+    starts = np.nextafter(starts, -np.inf)  # so that a reach of 0 finds the value itself
+    apart = starts[1:] > ends[:-1]
+    edges = np.stack(
+        [starts[np.concatenate([[True], apart])], ends[np.concatenate([apart, [True]])]], axis=1
+    )
+    return np.searchsorted(edges.ravel(), square) % 2 == 1  # after a start, before its end
+
+
+def _order_statistics(chunks: Chunks, ranks: NDArray[np.int64], memory: int) -> Doubles:
+    """The values of the given ranks (from 0) among all numbers of the chunks, none negative.
+
+    Numbers are kept if they fit the memory.  If not, their bits are settled from the top: each pass
+    counts the values of the next bits among the numbers that begin as the wanted one does.  (The
+    bits of doubles that are not negative sort as the doubles do.)
+    """
+    kept, octets = [], 0
+    for chunk in chunks():
+        octets += chunk.nbytes
+        if octets > memory // 2:
+            return _by_digits(chunks, ranks, memory)
+        kept.append(chunk)
+    numbers = np.concatenate(kept)
+    numbers.partition(np.unique(ranks))
+    return numbers[ranks]
+
+
+def _by_digits(chunks: Chunks, ranks: NDArray[np.int64], memory: int) -> Doubles:
+    left = ranks.copy()  # rank among the numbers that begin with the prefix
+    prefixes = np.zeros(len(ranks), dtype=np.uint64)
+    for shift in range(64 - DIGIT, -1, -DIGIT):
+        counts = _count_digits(chunks, np.unique(prefixes), shift)
+        sizes = {}
+        for i, prefix in enumerate(prefixes.tolist()):
+            digit = int(np.searchsorted(np.cumsum(counts[prefix]), left[i], side="right"))
+            left[i] -= counts[prefix][:digit].sum()
+            prefixes[i] = (prefix << DIGIT) | digit
+            sizes[int(prefixes[i])] = int(counts[prefix][digit])
+        if shift and 8 * sum(sizes.values()) <= memory // 2:
+            return _gathered(chunks, prefixes, left, shift)
+    return prefixes.view(np.float64)
+
+
+def _count_digits(
+    chunks: Chunks, prefixes: NDArray[np.uint64], shift: int
+) -> dict[int, NDArray[np.int64]]:
+    """For each prefix, how many numbers go on with each value of the next bits."""
+    counts = {int(prefix): np.zeros(1 << DIGIT, dtype=np.int64) for prefix in prefixes}
+    for chunk in chunks():
+        for prefix, count in counts.items():
+            bits = _beginning(chunk, prefix, shift + DIGIT)
+            digit = (bits >> np.uint64(shift)) & np.uint64((1 << DIGIT) - 1)
+            count += np.bincount(digit.astype(np.intp), minlength=1 << DIGIT)
+    return counts
+
+
+def _gathered(
+    chunks: Chunks, prefixes: NDArray[np.uint64], left: NDArray[np.int64], shift: int
+) -> Doubles:
+    """The numbers of rank ``left`` among those that begin with the prefixes."""
+    found: dict[int, list[NDArray[np.uint64]]] = {int(prefix): [] for prefix in prefixes}
+    for chunk in chunks():
+        for prefix, kept in found.items():
+            kept.append(_beginning(chunk, prefix, shift))
+    ordered = {prefix: np.sort(np.concatenate(kept)) for prefix, kept in found.items()}
+    pairs = zip(prefixes.tolist(), left, strict=True)
+    return np.array([ordered[prefix][rank] for prefix, rank in pairs]).view(np.float64)
+
+
+def _beginning(chunk: Doubles, prefix: int, shift: int) -> NDArray[np.uint64]:
+    """Bits of the numbers whose bits above ``shift`` are the prefix."""
+    bits = (chunk + 0.0).view(np.uint64)  # -0.0 has other bits than 0.0
+    return bits if shift == 64 else bits[(bits >> np.uint64(shift)) == np.uint64(prefix)]
+
+
+def _upper(square: Doubles) -> NDArray[np.bool_]:
+    return np.triu(np.ones(square.shape, dtype=bool), k=1)
+
+
+def _interpolate(
+    percentiles: Doubles, n: int, squares_of: Callable[[NDArray[np.int64]], Doubles]
+) -> Doubles:
+    """Linear percentiles of ``n`` distances from their order statistics."""
+    h = (n - 1) * (percentiles / 100)
+    low = np.minimum(np.floor(h).astype(np.int64), n - 1)
+    high = np.minimum(low + 1, n - 1)
+    ranks, where = np.unique(np.concatenate([low, high]), return_inverse=True)
+    below, above = np.split(_roots(squares_of(ranks))[where], 2)
+    return below + (h - low) * (above - below)
+
+
+def _roots(squares: Doubles) -> Doubles:
+    """Square roots, rounded up where their square would be less."""
+    root = np.sqrt(squares)
+    return np.where(root * root < squares, np.nextafter(root, np.inf), root)
+
+
+def _check_percentiles(percentiles: ArrayLike) -> Doubles:
+    p = np.asarray(percentiles, dtype=np.float64)
+    if p.ndim != 1 or len(p) == 0 or not ((p >= 0) & (p <= 100)).all():
+        raise InputError(
+            f"distance_percentiles: percentiles must be a list of numbers from 0 to 100, "
+            f"got {percentiles!r}."
+        )
+    return p

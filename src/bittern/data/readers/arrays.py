@@ -1,0 +1,246 @@
+"""Your own arrays: vectors with labels, tags and ids, out of .npy, .npz, .parquet or HDF5 files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_labels
+from bittern.data.arraytable import ArrayTable, Stored, open_table
+from bittern.data.dataset import Dataset
+from bittern.data.spec import DatasetSpec
+from bittern.errors import FileError, InputError
+
+__all__ = ["ARRAYS", "EMBEDDINGS"]
+
+VECTORS = ("vectors", "embeddings", "embedding", "features", "feat", "X", "x", "data")
+LABELS = ("labels", "label", "y", "classes", "class", "targets", "target")
+TAGS = ("tags", "tag")
+IDS = ("ids", "id")
+CLASS_NAMES = ("class_names", "label_names", "names")
+TAG_NAMES = ("tag_names", "words")
+OTHERS = {*LABELS, *TAGS, *IDS, *CLASS_NAMES, *TAG_NAMES}
+FIND = "find"  # look for it under the usual names
+
+
+def _load(
+    name: str,
+    folder: Path,
+    *,
+    vectors: str | Sequence[str] = FIND,
+    labels: str | None = FIND,
+    tags: str | None = FIND,
+    ids: str | None = FIND,
+    class_names: Sequence[str] | None = None,
+    tag_names: Sequence[str] | None = None,
+) -> Dataset:
+    """Vectors and what belongs to them, from a file or from a folder of ``.npy`` files.
+
+    ``vectors``, ``labels``, ``tags`` and ``ids`` name arrays (in a folder, files without their
+    ending; in Parquet, columns, and ``"x*"`` means all columns of such names).  Several names of
+    vectors make several modalities.  What is not named is looked for under the usual names, then
+    by shape: the only array of two dimensions, and the only one of whole numbers or text with as
+    many entries as there are rows.  ``None`` leaves something out.  Labels may be text; -1 and
+    missing ones mean no class.
+    """
+    table = open_table(folder)
+    modalities = _modalities(table, vectors)
+    n = len(next(iter(modalities.values())))
+    if n == 0:
+        raise FileError(f"{table.path}: has no rows.")
+    id_array = _optional(table, ids, IDS, n, "ids")
+    label_array = _optional(table, labels, LABELS, n, "labels") or _only_labels(table, labels, n)
+    tag_array = _optional(table, tags, TAGS, n, "tags")
+    known = class_names or _names(table, CLASS_NAMES)
+    numbers, named = _classes(table, label_array, known)
+    return Dataset(
+        name=name,
+        modalities=modalities,
+        ids=_distinct(table, id_array),
+        labels=numbers,
+        class_names=named,
+        **_tags(table, tag_array, tag_names or _names(table, TAG_NAMES)),
+        notes=(f"read from {table.path}: {table.listed()}",),
+    )
+
+
+def _modalities(table: ArrayTable, vectors: str | Sequence[str]) -> dict[str, NDArray[Any]]:
+    if vectors == FIND:
+        return {"vectors": _found_vectors(table).read()}
+    if isinstance(vectors, str):
+        return {"vectors": _rows(table, vectors)}
+    if not vectors:
+        raise InputError("arrays: vectors must name at least one array, got none.")
+    modalities = {name: _rows(table, name) for name in vectors}
+    if len({len(rows) for rows in modalities.values()}) > 1:
+        raise FileError(f"{table.path}: vectors differ in rows; the file has {table.listed()}.")
+    return modalities
+
+
+def _rows(table: ArrayTable, name: str) -> NDArray[Any]:
+    found = table.columns(name) if "*" in name else table[name]
+    if found.kind != "numbers" or len(found.shape) < 2:
+        raise FileError(
+            f"{table.path}: vectors are numbers in at least 2 dimensions, "
+            f"'{name}' is {found}; the file has {table.listed()}."
+        )
+    return found.read()
+
+
+def _found_vectors(table: ArrayTable) -> Stored:
+    """The array under a usual name, else the only one that can be vectors."""
+    able = {
+        name: stored
+        for name, stored in table.items()
+        if stored.kind == "numbers" and len(stored.shape) >= 2
+    }
+    usual = [name for name in VECTORS if name in able]
+    likely = usual or [name for name in able if name not in OTHERS] or list(able)
+    if len(likely) == 1:
+        return able[likely[0]]
+    rule = "which array has the vectors is not clear" if likely else "no array is 2-D numbers"
+    hint = f"; say vectors={likely[0]!r}" if likely else table.hint()
+    raise FileError(f"{table.path}: {rule}{hint}; the file has {table.listed()}.")
+
+
+def _optional(
+    table: ArrayTable, asked: str | None, usual: tuple[str, ...], n: int, what: str
+) -> Stored | None:
+    """What was asked for, or what bears a usual name; one entry a row in either case."""
+    if asked is None:
+        return None
+    names = [name for name in usual if name in table] if asked == FIND else [asked]
+    if len(names) > 1:
+        raise FileError(
+            f"{table.path}: {what} may be {' or '.join(names)}; say {what}={names[0]!r}."
+        )
+    if not names:
+        return None
+    stored = table[names[0]]
+    n_axes = 2 if what == "tags" else 1
+    if len(stored.shape) != n_axes or stored.shape[0] != n:
+        form = f"({n}, n_tags)" if what == "tags" else f"({n},)"
+        raise FileError(
+            f"{table.path}: {what} must have shape {form}, one entry for each of {n} rows; "
+            f"'{stored.name}' is {stored}."
+        )
+    return stored
+
+
+def _only_labels(table: ArrayTable, asked: str | None, n: int) -> Stored | None:
+    """The only nameless array that can be labels."""
+    if asked != FIND:
+        return None
+    able = [
+        stored
+        for name, stored in table.items()
+        if stored.shape == (n,) and stored.is_discrete and name not in OTHERS
+    ]
+    if len(able) > 1:
+        raise FileError(
+            f"{table.path}: which array has the labels is not clear; say labels={able[0].name!r}, "
+            f"or labels=None for none; the file has {table.listed()}."
+        )
+    return able[0] if able else None
+
+
+def _classes(
+    table: ArrayTable, stored: Stored | None, names: Sequence[str] | None
+) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
+    """Class numbers and their names: as given where there are names, else in sorted order."""
+    if stored is None:
+        return None, ()
+    values, has_class = _label_values(table, stored)
+    if names is not None and values.dtype.kind in "biu":
+        numbers = np.where(has_class, values.astype(np.int64), -1)
+        if numbers.min() < -1 or numbers.max() >= len(names):
+            raise FileError(
+                f"{table.path}: labels in '{stored.name}' must be 0 to {len(names) - 1}, for "
+                f"{len(names)} names of classes; got {numbers.min()} to {numbers.max()}."
+            )
+        return numbers, tuple(map(str, names))
+    found, inverse = np.unique(values[has_class], return_inverse=True)
+    numbers = np.full(len(values), -1, np.int64)
+    numbers[has_class] = inverse
+    return numbers, tuple(map(str, found.tolist()))
+
+
+def _label_values(table: ArrayTable, stored: Stored) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Labels as whole numbers or text, and where there is one."""
+    values = stored.read()
+    has_class = np.ones(len(values), bool)
+    if values.dtype == object:
+        has_class = np.array([value is not None for value in values.tolist()], bool)
+        kept = check_labels(values[has_class], f"{table.path}: '{stored.name}'")
+        values = np.zeros(len(values), kept.dtype)
+        values[has_class] = kept
+    else:
+        values = check_labels(values, f"{table.path}: '{stored.name}'")
+    if values.dtype.kind == "i":
+        has_class &= values != -1
+    return values, has_class
+
+
+def _tags(
+    table: ArrayTable, stored: Stored | None, names: Sequence[str] | None
+) -> Mapping[str, Any]:
+    if stored is None:
+        return {}
+    values = stored.read()
+    if values.dtype.kind not in "biuf" or not ((values == 0) | (values == 1)).all():
+        raise FileError(f"{table.path}: tags are 0 or 1, '{stored.name}' has something else.")
+    n_tags = values.shape[1]
+    if names is not None and len(names) != n_tags:
+        raise FileError(
+            f"{table.path}: '{stored.name}' has {n_tags} tags, and there are {len(names)} names."
+        )
+    return {
+        "tags": values.astype(bool),
+        "tag_names": tuple(map(str, range(n_tags) if names is None else names)),
+    }
+
+
+def _names(table: ArrayTable, usual: tuple[str, ...]) -> list[str] | None:
+    """Names of classes or tags that the file brings itself."""
+    found = [
+        stored
+        for name, stored in table.items()
+        if name in usual and len(stored.shape) == 1 and stored.kind == "text"
+    ]
+    return [str(name) for name in found[0].read().tolist()] if found else None
+
+
+def _distinct(table: ArrayTable, stored: Stored | None) -> NDArray[np.str_] | None:
+    if stored is None:
+        return None
+    if not stored.is_discrete:
+        raise FileError(
+            f"{table.path}: ids are text or whole numbers, '{stored.name}' is {stored}."
+        )
+    ids = stored.read().astype(str)
+    if len(np.unique(ids)) < len(ids):
+        raise FileError(f"{table.path}: ids must be distinct, those in '{stored.name}' are not.")
+    return ids
+
+
+def _spec(name: str, title: str) -> DatasetSpec:
+    return DatasetSpec(
+        name=name,
+        title=title,
+        load=partial(_load, name),
+        layout=(
+            "a .npy, .npz, .parquet or HDF5 (.h5, .hdf5) file of vectors, with labels, tags or ids "
+            "if you have them; or a folder with one such file, or with .npy files"
+        ),
+        citation="",
+        licence="yours",
+    )
+
+
+ARRAYS = _spec("arrays", "Your own arrays")
+EMBEDDINGS = _spec("embeddings", "Your own embeddings")

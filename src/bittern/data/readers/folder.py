@@ -1,0 +1,211 @@
+"""Your own pictures: a folder, its sub-folders as classes, and a manifest if you have one.
+
+A manifest is ``manifest.csv`` (comma-separated, with a header) or ``manifest.jsonl`` (an object a
+line) in the folder, or any such file that you name.  Its columns, of which only the first must be
+there; others are ignored:
+
+- ``path``: the picture, relative to the folder, once each;
+- ``label``: its class; a row without one is refused;
+- ``tags``: words separated by ``;``, or a JSON list of words; may be empty.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.data.dataset import Dataset
+from bittern.data.manifest import Row, read_manifest
+from bittern.data.rows import ImageFiles
+from bittern.data.spec import DatasetSpec
+from bittern.errors import FileError
+
+__all__ = ["SPEC", "Found", "class_numbers", "find_pictures", "load"]
+
+# fmt: off
+SUFFIXES = frozenset((
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp",
+    ".ppm", ".pgm", ".pbm",
+))
+# fmt: on
+MANIFESTS = ("manifest.csv", "manifest.jsonl")
+_SETS = frozenset(("train", "val", "validation", "test"))
+
+
+def load(
+    folder: Path, *, manifest: str | os.PathLike[str] | Literal[False] | None = None
+) -> Dataset:
+    """Read a folder of pictures; the pictures themselves are read when asked for.
+
+    Without a manifest the class of a picture is the first sub-folder on its path, and the order is
+    that of the sorted paths; pictures in the folder itself have no class (-1).  If all pictures lie
+    below ``train`` and ``test`` or ``val``, those are the official sets, and the class is the next
+    folder.  With a manifest, its rows are the items, in its order, and its labels count if it has
+    any.  ``manifest=False`` overlooks a manifest that is there.
+    """
+    root = _existing_folder(folder)
+    found = find_pictures(root)
+    table = _manifest_in(root, manifest)
+    rows = None if table is None else read_manifest(table, root)
+    paths = found.paths if rows is None else tuple(row.path for row in rows)
+    if not paths:
+        raise FileError(f"{root}: has no pictures; a picture's name ends in {_some_suffixes()}.")
+    notes = [f"{len(paths):,} pictures; {found.skipped()}."]
+    sets, classes = _classes(paths)
+    tags: dict[str, Any] = {}
+    if rows is not None:
+        notes.append(_about_manifest(table, rows, found))
+        if rows[0].label is not None:
+            sets, classes = {}, [row.label for row in rows]
+        tags = _tags(rows)
+    labels, class_names = class_numbers(classes)
+    return Dataset(
+        name=root.resolve().name or "folder",
+        modalities={"image": ImageFiles([f"{root.absolute()}/{path}" for path in paths])},
+        ids=np.array(paths, dtype=np.str_),
+        labels=labels,
+        class_names=class_names,
+        official=sets,
+        citation=SPEC.citation,
+        licence=SPEC.licence,
+        notes=tuple(notes),
+        **tags,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Pictures below a folder: their paths relative to it, with ``/``, sorted; and what was not."""
+
+    paths: tuple[str, ...]
+    n_hidden: int = 0
+    n_others: int = 0
+
+    def skipped(self) -> str:
+        """What was passed over, in words."""
+        return f"{self.n_hidden} hidden and {self.n_others} other files passed over"
+
+
+def find_pictures(root: Path) -> Found:
+    """Pictures at any depth, by the ends of their names; links to folders are followed once."""
+    paths: list[str] = []
+    n_hidden = n_others = 0
+    seen: set[str] = set()
+    stack = [(root, "")]
+    while stack:
+        folder, prefix = stack.pop()
+        if (real := os.path.realpath(folder)) in seen:
+            continue
+        seen.add(real)
+        for entry in _entries(folder):
+            if entry.name.startswith((".", "__MACOSX")):
+                n_hidden += 1
+            elif Path(entry).is_dir():
+                stack.append((folder / entry.name, f"{prefix}{entry.name}/"))
+            elif Path(entry.name).suffix.lower() in SUFFIXES and Path(entry).is_file():
+                paths.append(f"{prefix}{entry.name}")
+            else:
+                n_others += not (prefix == "" and entry.name in MANIFESTS)
+    return Found(tuple(sorted(paths)), n_hidden, n_others)
+
+
+def class_numbers(
+    classes: Sequence[str | None],
+) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
+    """Labels and their names; None for all is no labels, None for some is -1.
+
+    Names are sorted, as numbers if all of them are.
+    """
+    distinct = {name for name in classes if name is not None}
+    if not distinct:
+        return None, ()
+    all_numbers = all(name.isascii() and name.isdigit() and len(name) < 10 for name in distinct)
+    names = sorted(distinct, key=(lambda name: (int(name), name)) if all_numbers else None)
+    numbers: dict[str | None, int] = {name: number for number, name in enumerate(names)}
+    return np.array([numbers.get(name, -1) for name in classes], np.int64), tuple(names)
+
+
+def _existing_folder(folder: Path) -> Path:
+    root = Path(folder)
+    if not root.is_dir():
+        what = "is a file, a folder was expected" if root.exists() else "no such folder"
+        raise FileError(f"{root}: {what}.")
+    return root
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be listed ({error.strerror}).") from error
+
+
+def _manifest_in(
+    root: Path, manifest: str | os.PathLike[str] | Literal[False] | None
+) -> Path | None:
+    if manifest is False:
+        return None
+    if manifest is not None:
+        return root / manifest
+    there = [root / name for name in MANIFESTS if (root / name).exists()]
+    if len(there) > 1:
+        raise FileError(f"{root}: has {' and '.join(MANIFESTS)}; say which: manifest=NAME.")
+    return there[0] if there else None
+
+
+def _classes(paths: Sequence[str]) -> tuple[dict[str, NDArray[np.intp]], list[str | None]]:
+    """The official sets if the first folders are such, and each picture's class if it has one."""
+    parts = [path.split("/")[:-1] for path in paths]
+    firsts = {part[0] if part else "" for part in parts}
+    if not ("train" in firsts and len(firsts) > 1 and firsts <= _SETS):
+        return {}, [part[0] if part else None for part in parts]
+    validation = "validation_queries" if "test" in firsts else "test"
+    roles = {"train": "train", "test": "test", "val": validation, "validation": validation}
+    member = np.array([roles[part[0]] for part in parts])
+    sets = {name: np.flatnonzero(member == name) for name in np.unique(member).tolist()}
+    return sets, [part[1] if len(part) > 1 else None for part in parts]
+
+
+def _about_manifest(table: Path | None, rows: Sequence[Row], found: Found) -> str:
+    n_left = len(set(found.paths) - {row.path for row in rows})
+    name = "" if table is None else table.name
+    return f"rows, labels and tags as in {name}; {n_left} pictures not in it were left out."
+
+
+def _tags(rows: Sequence[Row]) -> dict[str, Any]:
+    """Multi-hot tags as a sparse array, columns sorted by name; nothing if no row has any."""
+    from scipy.sparse import csr_array
+
+    names = sorted({tag for row in rows for tag in row.tags})
+    if not names:
+        return {}
+    numbers = {name: number for number, name in enumerate(names)}
+    columns = [numbers[tag] for row in rows for tag in sorted(row.tags)]
+    indptr = np.cumsum([0, *(len(row.tags) for row in rows)])
+    ones = np.ones(len(columns), bool)
+    tags = csr_array((ones, np.array(columns), indptr), (len(rows), len(names)))
+    return {"tags": tags, "tag_names": tuple(names)}
+
+
+def _some_suffixes() -> str:
+    return ", ".join(sorted(SUFFIXES))
+
+
+SPEC = DatasetSpec(
+    name="folder",
+    title="Your own pictures: a folder, its sub-folders as classes, or a manifest",
+    load=load,
+    layout=(
+        "a folder of pictures, one sub-folder a class; or manifest.csv or manifest.jsonl in it, "
+        "with the columns path, label and tags."
+    ),
+    citation="",
+    licence="Your own.",
+)

@@ -1,0 +1,295 @@
+"""TRECVID 2003: keyframes of news video, what was said in each shot, topics and judgements.
+
+What is read below the folder:
+
+- ``keyframes``: pictures at any depth, named by their shot, ``shot12_34_RKF.jpg`` or
+  ``shot12_34.jpg``; those of sub-shots (``_NRKF_``) are passed over, so that there is one a shot;
+- ``transcripts.tsv``, lines of a shot and its text with a tab between; or ``transcripts``, a folder
+  of ``shot12_34.txt``; without either there is no text;
+- ``topics``: NIST's topics in ``.xml``, ``.txt`` or ``.topics`` files, and the example pictures;
+- the judgements in TREC's form, in the one file whose name has ``qrels`` in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.data.dataset import Dataset
+from bittern.data.readers import folder as folders
+from bittern.data.rows import ImageFiles, Rows, Texts
+from bittern.data.spec import DatasetSpec
+from bittern.data.topicfiles import Topic, read_topics
+from bittern.errors import FileError, InputError
+from bittern.trec import Qrels, read_qrels
+
+__all__ = ["SPEC", "Topics", "load", "topics"]
+
+N_SHOTS, N_TOPICS = 32_318, 25
+_LONGEST_TEXT = 1 << 20  # octets said in one shot
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Topics:
+    """Topics, their example pictures, and the positions of the shots that are relevant to each.
+
+    ``relevant[t]`` ascends, and counts in the order of the dataset that :func:`load` gives;
+    ``missing`` names example pictures that the folder lacks, and ``unseen[t]`` counts relevant
+    shots that have no keyframe.
+    """
+
+    ids: tuple[str, ...]  # without leading zeros
+    descriptions: tuple[str, ...]
+    examples: tuple[tuple[Path, ...], ...]
+    relevant: tuple[NDArray[np.intp], ...]
+    unseen: tuple[int, ...]
+    missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        others = (self.descriptions, self.examples, self.relevant, self.unseen)
+        if any(len(other) != len(self.ids) for other in others):
+            raise InputError(
+                "Topics: every topic needs a description, examples and relevant shots."
+            )
+        if len(set(self.ids)) != len(self.ids):
+            raise InputError("Topics: ids must be distinct.")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def load(folder: Path) -> Dataset:
+    """Read the keyframes, and what was said, of every shot.
+
+    The tags of a shot are the topics that it is relevant to, where the judgements are there;
+    :func:`topics` gives the topics themselves.
+    """
+    root = Path(folder)
+    shots = _shots(root)
+    notes = [f"{len(shots.ids):,} keyframes ({shots.skipped}); the papers have {N_SHOTS:,}."]
+    modalities: dict[str, Rows] = {"image": ImageFiles(shots.paths)}
+    texts = _transcripts(root)
+    if texts is not None:
+        modalities["text"] = Texts([texts.get(shot, "") for shot in shots.ids])
+        notes.append(_about_texts(root, texts, shots.ids))
+    tags = _judged(root, shots.ids)
+    return Dataset(
+        name="trecvid2003",
+        modalities=modalities,
+        ids=np.array(shots.ids, dtype=np.str_),
+        citation=SPEC.citation,
+        licence=SPEC.licence,
+        notes=tuple(notes),
+        **tags,
+    )
+
+
+def topics(folder: Path) -> Topics:
+    """The topics of a folder, with the positions of their relevant shots."""
+    root = Path(folder)
+    given = _topics_in(root)
+    qrels = _qrels_in(root)
+    if qrels is None:
+        raise FileError(f"{root}: has no file of judgements; its name has qrels in it.")
+    position = {shot: i for i, shot in enumerate(_shots(root).ids)}
+    judged = _relevant_shots(qrels)
+    pictures = _example_pictures(root)
+    relevant, unseen, examples = [], [], []
+    for topic in given:
+        shots = judged.get(topic.number, [])
+        found = [position[shot] for shot in shots if shot in position]
+        relevant.append(np.sort(np.array(found, np.intp)))
+        unseen.append(len(shots) - len(found))
+        wanted = [_base(source) for source in topic.examples]
+        examples.append(tuple(pictures[name] for name in wanted if name in pictures))
+    missing = {s for topic in given for s in topic.examples if _base(s) not in pictures}
+    return Topics(
+        ids=tuple(topic.number for topic in given),
+        descriptions=tuple(topic.description for topic in given),
+        examples=tuple(examples),
+        relevant=tuple(relevant),
+        unseen=tuple(unseen),
+        missing=tuple(sorted(missing)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shots:
+    """Shots in the order of their numbers, and their keyframes."""
+
+    ids: tuple[str, ...]
+    paths: tuple[str, ...]
+    skipped: str
+
+
+def _shots(root: Path) -> _Shots:
+    place = root / "keyframes"
+    if not place.is_dir():
+        raise FileError(f"{place}: no such folder; the keyframes are below it.")
+    found = folders.find_pictures(place)
+    paths: dict[str, str] = {}
+    n_others = 0
+    for path in found.paths:
+        stem = PurePosixPath(path).stem
+        if "NRKF" in stem:
+            n_others += 1
+            continue
+        shot = re.sub(r"_RKF$", "", stem)
+        if shot in paths:
+            raise FileError(f"{place}: {paths[shot]} and {path} are keyframes of one shot.")
+        paths[shot] = path
+    if not paths:
+        raise FileError(f"{place}: has no keyframes.")
+    ids = sorted(paths, key=_natural)
+    skipped = f"{n_others} of sub-shots, {found.skipped()}"
+    return _Shots(tuple(ids), tuple(f"{place.absolute()}/{paths[shot]}" for shot in ids), skipped)
+
+
+def _natural(name: str) -> tuple[Any, ...]:
+    """``shot2_10`` after ``shot2_9``."""
+    parts = re.split(r"([0-9]{1,15})", name)
+    return (*((int(p), "") if i % 2 else (-1, p) for i, p in enumerate(parts)), (-2, name))
+
+
+def _transcripts(root: Path) -> dict[str, str] | None:
+    table, place = root / "transcripts.tsv", root / "transcripts"
+    if table.exists():
+        return _from_table(table)
+    if place.is_dir():
+        return {path.stem: _text(path).strip() for path in sorted(place.rglob("*.txt"))}
+    return None
+
+
+def _from_table(path: Path) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for number, line in enumerate(_text(path, None).split("\n"), start=1):
+        if not line.strip():
+            continue
+        shot, tab, text = line.partition("\t")
+        if not tab or not shot.strip():
+            raise FileError(f"{path}, line {number}: a line must be a shot, a tab and its text.")
+        if shot.strip() in texts:
+            raise FileError(f"{path}, line {number}: the shot {shot.strip()[:40]} comes again.")
+        texts[shot.strip()] = text.strip()
+    if not texts:
+        raise FileError(f"{path}: has no lines.")
+    return texts
+
+
+def _text(path: Path, most: int | None = _LONGEST_TEXT) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read ({error.strerror}).") from error
+    if most is not None and len(content) > most:
+        raise FileError(f"{path}: has {len(content):,} bytes, more than one shot can say.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def _about_texts(root: Path, texts: dict[str, str], shots: Sequence[str]) -> str:
+    n_both = len(texts.keys() & set(shots))
+    if not n_both:
+        raise FileError(
+            f"{root}: no transcript is of a shot that has a keyframe; the first is of "
+            f"{next(iter(texts), 'none')!r}, the first keyframe of {shots[0]!r}."
+        )
+    return (
+        f"{n_both:,} shots have a transcript, {len(shots) - n_both:,} have none; "
+        f"{len(texts) - n_both:,} transcripts have no keyframe."
+    )
+
+
+def _judged(root: Path, shots: Sequence[str]) -> dict[str, Any]:
+    """Which topics each shot is relevant to, as tags."""
+    from scipy.sparse import csr_array
+
+    qrels = _qrels_in(root)
+    if qrels is None:
+        return {}
+    judged = _relevant_shots(qrels)
+    position = {shot: i for i, shot in enumerate(shots)}
+    names = sorted(judged, key=_natural)
+    pairs = [
+        (position[shot], column)
+        for column, name in enumerate(names)
+        for shot in judged[name]
+        if shot in position
+    ]
+    rows, columns = np.array(pairs, np.intp).reshape(-1, 2).T
+    tags = csr_array((np.ones(len(rows), bool), (rows, columns)), (len(shots), len(names)))
+    return {"tags": tags, "tag_names": tuple(names)}
+
+
+def _qrels_in(root: Path) -> Qrels | None:
+    there = sorted(
+        path for path in root.glob("*qrels*") if path.is_file() and not path.name.startswith(".")
+    )
+    if len(there) > 1:
+        raise FileError(f"{root}: has {there[0].name} and {there[1].name}; keep one qrels file.")
+    return read_qrels(there[0]) if there else None
+
+
+def _relevant_shots(qrels: Qrels) -> dict[str, list[str]]:
+    """Shots with a positive gain, by the number of the topic; every judged topic is there."""
+    shots: dict[str, list[str]] = {}
+    for q, name in enumerate(qrels.query_ids.tolist()):
+        rows = slice(qrels.offsets[q], qrels.offsets[q + 1])
+        documents = qrels.documents[rows][qrels.gains[rows] > 0]
+        shots.setdefault(name.lstrip("0") or "0", []).extend(qrels.document_ids[documents].tolist())
+    return {name: list(dict.fromkeys(found)) for name, found in shots.items()}
+
+
+def _topics_in(root: Path) -> list[Topic]:
+    place = root / "topics"
+    if not place.is_dir():
+        raise FileError(f"{place}: no such folder; the topics are in it.")
+    files = [
+        path
+        for path in sorted(place.rglob("*"))
+        if path.suffix in (".xml", ".txt", ".topics") and not path.name.startswith(".")
+    ]
+    given = [topic for path in files for topic in read_topics(path)]
+    if not given:
+        raise FileError(f"{place}: has no topics; they are in .xml, .txt or .topics files.")
+    numbers = [topic.number for topic in given]
+    repeated = [number for number in numbers if numbers.count(number) > 1]
+    if repeated:
+        raise FileError(f"{place}: the topic {repeated[0]} comes twice.")
+    return sorted(given, key=lambda topic: _natural(topic.number))
+
+
+def _example_pictures(root: Path) -> dict[str, Path]:
+    """Pictures below ``topics`` by their names in lower case; the first of two wins."""
+    place = root / "topics"
+    found = folders.find_pictures(place).paths
+    return {_base(path): place / path for path in reversed(found)}
+
+
+def _base(source: str) -> str:
+    """The file's own name, in lower case, of a path or an address."""
+    return PurePosixPath(unquote(source).replace("\\", "/")).name.lower()
+
+
+SPEC = DatasetSpec(
+    name="trecvid2003",
+    title="TRECVID 2003 search task: 32,318 keyframes of news, transcripts, 25 topics",
+    load=load,
+    layout=(
+        "keyframes/…/shot12_34_RKF.jpg and transcripts.tsv or transcripts/shot12_34.txt (from "
+        "https://catalog.ldc.upenn.edu/LDC2007V02), topics/*.xml with example pictures, and the "
+        "judgements search.qrels.tv03 (from https://trecvid.nist.gov)."
+    ),
+    citation="Smeaton-Kraaij-Over-2003",
+    licence="By agreement with the Linguistic Data Consortium; topics and judgements from NIST.",
+    folder="trecvid2003",
+)
