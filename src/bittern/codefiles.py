@@ -47,7 +47,7 @@ def write(path: str | os.PathLike[str], words: NDArray[np.uint64], n_bits: int) 
 
 
 def _write_npz(file: BinaryIO, words: NDArray[np.uint64], n_bits: int) -> None:
-    """What ``np.savez`` writes, but with the words aligned in the file, so that they can be mapped."""
+    """What ``np.savez`` writes, with the words aligned in the file for being mapped."""
     with zipfile.ZipFile(file, "w") as archive:
         member = zipfile.ZipInfo("words.npy")
         begins = LOCAL_HEADER + len(member.filename) + ZIP64_EXTRA
