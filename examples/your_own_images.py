@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bittern.data.catalogue import load
-from bittern.data.splits import make_split
+import bittern as bt
+from bittern.data import make_split
 
 
 def main(folder: Path) -> None:
     """Read, split, and look for pictures that are on both sides of a wall."""
-    dataset = load("folder", root=folder)
+    dataset = bt.load("folder", root=folder)
     print(dataset, *dataset.notes, sep="\n")
 
     split = make_split("improved", dataset, random_state=0, run=0)

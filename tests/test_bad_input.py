@@ -280,7 +280,10 @@ PROFILE_TABLE = [
         lambda: TieProfile.from_hits([[0, 0]] * 2, [[0, 1]] * 2, TRUTH),
         r"item 0 was hit twice by query 0",
     ),
-    (lambda: TieProfile.from_hits([0], [0], TRUTH, offsets=[0, 0]), r"rows of hits and queries|offsets must ascend"),
+    (
+        lambda: TieProfile.from_hits([0], [0], TRUTH, offsets=[0, 0]),
+        r"rows of hits and queries|offsets must ascend",
+    ),
     (
         lambda: TieProfile.from_hits([0], [0], TRUTH, offsets=[0, 0, 2]),
         r"offsets must ascend from 0 to 1",
@@ -314,11 +317,26 @@ PROFILE_TABLE = [
     (lambda: profile(counts=[[[1, 2]]]), r"TieProfile: counts must be"),
     (lambda: profile(gains=np.array([1, 2])), r"gains must ascend from 0, got \[1, 2\]"),
     (lambda: profile(gains=np.array([0, 0])), r"gains must ascend from 0, got \[0, 0\]"),
-    (lambda: profile(counts=np.ones((2, 3, 1), "u4"), gains=np.array([0])), r"gains must (ascend|be at least two)"),
-    (lambda: profile(counts=np.ones((2, 3, 0), "u4"), gains=np.array([])), r"gains must (ascend|be at least two)"),
-    (lambda: profile(unretrieved=np.zeros((2, 3))), r"unretrieved must be .*\(n_queries, n_levels\)"),
-    (lambda: profile(unretrieved=np.full((2, 2), -1)), r"unretrieved must be .* none of them negative"),
-    (lambda: profile(distances=np.zeros((2, 2))), r"distances must be doubles \(n_queries, n_columns\)"),
+    (
+        lambda: profile(counts=np.ones((2, 3, 1), "u4"), gains=np.array([0])),
+        r"gains must (ascend|be at least two)",
+    ),
+    (
+        lambda: profile(counts=np.ones((2, 3, 0), "u4"), gains=np.array([])),
+        r"gains must (ascend|be at least two)",
+    ),
+    (
+        lambda: profile(unretrieved=np.zeros((2, 3))),
+        r"unretrieved must be .*\(n_queries, n_levels\)",
+    ),
+    (
+        lambda: profile(unretrieved=np.full((2, 2), -1)),
+        r"unretrieved must be .* none of them negative",
+    ),
+    (
+        lambda: profile(distances=np.zeros((2, 2))),
+        r"distances must be doubles \(n_queries, n_columns\)",
+    ),
     (lambda: PROFILE.save("profile.npy"), r"profile\.npy: a profile is saved as \.npz"),
 ]
 
@@ -349,7 +367,10 @@ METRICS_TABLE = [
     (lambda: bt.rmse(["a"], [1.0]), r"rmse: predicted and true must be"),
     (lambda: bt.rmse(RAGGED, RAGGED), r"rmse: predicted (and true )?must"),
     (lambda: bt.pr_curve(3), r"pr_curve: profile must be a TieProfile, got int"),
-    (lambda: bt.interpolated_pr_curve(3), r"interpolated_pr_curve: profile must be a TieProfile, got int"),
+    (
+        lambda: bt.interpolated_pr_curve(3),
+        r"interpolated_pr_curve: profile must be a TieProfile, got int",
+    ),
     (
         lambda: bt.interpolated_pr_curve(PROFILE, [1.1]),
         r"recalls must lie in \[0, 1\], got \[1.1\]",

@@ -18,8 +18,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from bittern import metrics
+    from bittern import data, metrics
     from bittern.codes import Codes
+    from bittern.data import (
+        DATASETS,
+        SPLITS,
+        Dataset,
+        Split,
+        distance_percentiles,
+        load,
+        make_split,
+    )
     from bittern.errors import (
         BitternError,
         FileError,
@@ -57,6 +66,15 @@ _HOMES = {
         "rmse",
     },
     "codes": {"Codes"},
+    "data": {
+        "DATASETS",
+        "SPLITS",
+        "Dataset",
+        "Split",
+        "distance_percentiles",
+        "load",
+        "make_split",
+    },
     "errors": {
         "BitternError",
         "FileError",
@@ -69,13 +87,16 @@ _HOMES = {
     "profile": {"TieProfile"},
     "relevance": {"Relevance", "ball_radius"},
 }
-_MODULES = {"metrics"}
+_MODULES = {"data", "metrics"}
 
 __all__ = [
+    "DATASETS",
     "METRICS",
+    "SPLITS",
     "BitternError",
     "Codes",
     "Curve",
+    "Dataset",
     "FileError",
     "InputError",
     "MetricName",
@@ -85,11 +106,16 @@ __all__ = [
     "Relevance",
     "Score",
     "Scores",
+    "Split",
     "TieProfile",
     "UnknownNameError",
     "ball_radius",
+    "data",
+    "distance_percentiles",
     "evaluate",
     "interpolated_pr_curve",
+    "load",
+    "make_split",
     "metrics",
     "pr_curve",
     "rmse",

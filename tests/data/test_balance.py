@@ -142,7 +142,7 @@ def test_draws_are_the_same_on_every_machine_and_in_every_version():
     assert Draws(1, 0).shuffled(np.arange(10)).tolist() != GOLDEN_ORDER
 
 
-GOLDEN_ORDER = [0]
+GOLDEN_ORDER = [7, 9, 4, 3, 0, 6, 5, 2, 8, 1]
 
 
 @pytest.mark.parametrize(

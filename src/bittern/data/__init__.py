@@ -2,7 +2,6 @@
 
 from bittern.data.catalogue import DATASETS, load
 from bittern.data.dataset import Dataset
-from bittern.data.fetch import data_root, fetch
 from bittern.data.percentiles import distance_percentiles
 from bittern.data.splits import SPLITS, Split, make_split, ten_runs
 
@@ -11,9 +10,7 @@ __all__ = [
     "SPLITS",
     "Dataset",
     "Split",
-    "data_root",
     "distance_percentiles",
-    "fetch",
     "load",
     "make_split",
     "ten_runs",

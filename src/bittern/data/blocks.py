@@ -30,6 +30,11 @@ def check_rows(estimator: Any, X: Any, *, reset: bool = False, sparse: bool = Tr
     What scikit-learn refuses is refused as our own error, which is a ``ValueError`` as theirs is.
     """
     X = _array(estimator, X)
+    if not sparse and scipy.sparse.issparse(X):
+        raise InputError(
+            f"{type(estimator).__name__}: sparse rows would become full; use PCA, which centres "
+            f"them without that, or pass rows.toarray()."
+        )
     kind = getattr(X, "dtype", None)
     dtype = np.float32 if kind == np.float16 else (np.float64, np.float32)
     try:
@@ -76,9 +81,8 @@ class RowBlocks:
             yield rows.astype(np.float64, copy=False)
 
     def whole(self) -> Any:
-        """All rows at once."""
-        blocks = list(self)
-        return scipy.sparse.vstack(blocks, "csr") if self.is_sparse else np.concatenate(blocks)
+        """All rows at once; not for sparse ones."""
+        return np.concatenate(list(self))
 
     def mean(self) -> NDArray[np.float64]:
         """Mean row, summed in double precision."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 from pathlib import Path
 from typing import Any
@@ -55,15 +56,14 @@ def load(name: str, root: str | os.PathLike[str] | None = None, **options: Any) 
     folder or file.  ``options`` are the reader's own.
     """
     spec = spec_of(name)
+    known = dict.fromkeys(list(inspect.signature(spec.load).parameters)[1:])
+    for option in options:
+        if option not in known:
+            refusal = Registry(f"option of {name}", known).refusal(option)
+            raise InputError(f"load: {refusal if known else f'{name} has no options.'}")
     if not spec.needs_files:
         return spec.load(Path(), **options)
-    where = folder_of(spec, root)
-    try:
-        return spec.load(where, **options)
-    except TypeError as error:
-        if "keyword argument" not in str(error):
-            raise
-        raise InputError(f"load: {name} has no such option ({error}).") from None
+    return spec.load(folder_of(spec, root), **options)
 
 
 def folder_of(spec: DatasetSpec, root: str | os.PathLike[str] | None) -> Path:

@@ -6,8 +6,9 @@ from bittern.data.catalogue import DATASETS, spec_of
 from bittern.data.dataset import Dataset
 from bittern.data.spec import DatasetSpec
 from bittern.data.statistics import Statistics, statistics
+from bittern.errors import InputError
 
-__all__ = ["describe", "list_datasets"]
+__all__ = ["describe", "list_datasets", "parse_options"]
 
 
 def list_datasets() -> str:
@@ -26,6 +27,21 @@ def describe(spec: DatasetSpec, dataset: Dataset) -> str:
     lines.append(_line("cite", spec.citation or "your own source"))
     lines.append(_line("licence", spec.licence))
     return "\n".join(lines)
+
+
+def parse_options(listed: list[str]) -> dict[str, str | int]:
+    """Options written ``name=value``; a whole number becomes one.
+
+    >>> parse_options(["features=gist", "concepts=21"])
+    {'features': 'gist', 'concepts': 21}
+    """
+    options: dict[str, str | int] = {}
+    for text in listed:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise InputError(f"an option is written name=value, got {text!r}.")
+        options[name] = int(value) if value.isdecimal() else value
+    return options
 
 
 def _counts(found: Statistics) -> list[str]:

@@ -33,7 +33,7 @@ class PCA(TransformerMixin, BaseEstimator):
 
     Three solvers, of which ``"auto"`` takes the first that is quick enough:
 
-    - ``"svd"`` decomposes all rows at once, full (scikit-learn's PCA);
+    - ``"svd"`` decomposes the centred rows, all at once and full;
     - ``"covariance"`` sums :math:`\sum_b X_b^\top X_b - n\,\bar x \bar x^\top` over blocks of rows
       and decomposes it: exact too, though directions with less than 10⁻⁸ of the largest deviation
       are lost to rounding;
@@ -107,14 +107,12 @@ class PCA(TransformerMixin, BaseEstimator):
 
 
 def _svd(blocks: RowBlocks, pca: PCA) -> tuple[Doubles, Doubles, Doubles]:
-    from sklearn import decomposition
-
     if blocks.is_sparse:
         raise InputError("PCA: solver='svd' would fill sparse rows; use 'covariance'.")
-    if len(blocks) == 1:  # scikit-learn divides by n - 1
-        return blocks.mean(), np.eye(1, blocks.shape[1]), np.zeros(1)
-    model = decomposition.PCA(pca.n_components, svd_solver="full").fit(blocks.whole())
-    return model.mean_, model.components_, model.explained_variance_
+    mean = blocks.mean()
+    _, s, axes = scipy.linalg.svd(blocks.whole() - mean, full_matrices=False)
+    k = pca.n_components
+    return mean, axes[:k], _variances(s[:k] ** 2, len(blocks))
 
 
 def _covariance(blocks: RowBlocks, pca: PCA) -> tuple[Doubles, Doubles, Doubles]:

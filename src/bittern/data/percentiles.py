@@ -14,6 +14,7 @@ from bittern.errors import InputError
 __all__ = ["distance_percentiles"]
 
 MEMORY = 1 << 28  # octets that distances may take at once
+SAMPLED = 1 << 15  # pairs drawn at once; whatever the memory, so that it changes no draw
 DIGIT = 16  # bits of a number that one pass over the pairs settles
 
 Doubles = NDArray[np.float64]
@@ -92,8 +93,8 @@ class _Pairs:
 
         def chunks() -> Iterator[Doubles]:
             rng = np.random.default_rng(random_state)
-            for some in row_blocks(n, 32, self._memory // 4):
-                i = rng.integers(0, len(self._vectors), some.stop - some.start)
+            for start in range(0, n, SAMPLED):
+                i = rng.integers(0, len(self._vectors), min(SAMPLED, n - start))
                 j = rng.integers(0, len(self._vectors) - 1, len(i))
                 yield self._direct(i, j + (j >= i))
 

@@ -33,13 +33,13 @@ class Centre(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Centre:
         """Learn the mean of ``(n, dim)`` rows."""
-        self.mean_ = RowBlocks(self, _full(X), sparse=False).mean()
+        self.mean_ = RowBlocks(self, X, sparse=False).mean()
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Rows minus the mean."""
         check_is_fitted(self)
-        rows = check_rows(self, _full(X), sparse=False)
+        rows = check_rows(self, X, sparse=False)
         return rows - self.mean_.astype(rows.dtype)
 
     def __sklearn_tags__(self) -> Any:
@@ -162,16 +162,16 @@ def prepared(
     """
     name = next(iter(dataset.modalities)) if modality is None else modality
     rows = dataset[name]
-    positions = check_positions(train, f"{dataset.name}: train", len(dataset))
-    if len(positions) == 0:
+    if len(train) == 0:
         raise InputError(f"{dataset.name}: preprocessing needs training rows, got none.")
+    positions = np.unique(check_positions(train, f"{dataset.name}: train", len(dataset)))
     pipeline = make_steps(steps, random_state)
-    _fit(pipeline, RowView.of(rows, np.unique(positions)), memory)
+    _fit(pipeline, RowView.of(rows, positions), memory)
     sample = pipeline.transform(_numbers(rows[positions[:1]]))
     shape = (len(dataset), sample.shape[1])
     done = PreparedRows(rows, pipeline, shape, sample.dtype, memory)
     return dataset.with_note(
-        _note(name, pipeline, len(np.unique(positions))),
+        _note(name, pipeline, len(positions)),
         modalities={**dataset.modalities, name: done},
     )
 
@@ -237,12 +237,3 @@ def _lengths(rows: Any) -> NDArray[np.float64]:
     if scipy.sparse.issparse(rows):
         return np.sqrt(np.asarray(rows.astype(np.float64).power(2).sum(axis=1)).ravel())
     return np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-
-
-def _full(X: Any) -> Any:
-    if scipy.sparse.issparse(X):
-        raise InputError(
-            "Centre: sparse rows would become full; use PCA, which centres them without, "
-            "or pass rows.toarray()."
-        )
-    return X
