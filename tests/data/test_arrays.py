@@ -291,6 +291,49 @@ def test_hdf5_data_in_other_files_is_not_followed(tmp_path):
         ARRAYS.load(tmp_path / "a.h5")
 
 
+TEXTS = np.array(["", "été", "a", "x" * 5000, "日本"] * 40)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"chunks": (7,)}, {"compression": "gzip"}, {"dtype": "S5000"}],
+    ids=["plain", "chunked", "gzip", "fixed"],
+)
+@pytest.mark.parametrize("userblock", [0, 512])
+def test_text_of_hdf5_is_read_as_h5py_reads_it(tmp_path, options, userblock):
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=userblock) as file:
+        file["vectors"] = np.zeros((200, 2))
+        texts = [text.encode() for text in TEXTS] if "dtype" in options else TEXTS.tolist()
+        file.create_dataset("labels", data=texts, **options)
+    dataset = ARRAYS.load(tmp_path)
+    with h5py.File(tmp_path / "a.h5") as file:
+        theirs = file["labels"].asstr("utf-8")[:].tolist()
+    assert [dataset.class_names[y] for y in dataset.labels] == theirs == TEXTS.tolist()
+
+
+def test_text_through_other_filters_is_refused_with_a_way_out(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["vectors"] = X
+        file.create_dataset("labels", data=WORDS.tolist(), shuffle=True, compression="gzip")
+    with pytest.raises(FileError, match="filters that are not read; save it plain"):
+        ARRAYS.load(tmp_path)
+
+
+def test_rows_of_several_lengths_in_hdf5_are_no_labels(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["vectors"] = X
+        ragged = file.create_dataset("labels", (5,), h5py.vlen_dtype(np.int32))
+        ragged[0] = [1, 2, 3]
+    with pytest.raises(FileError, match="labels are numbers or text, 'labels' is"):
+        ARRAYS.load(tmp_path)
+
+
+def test_ids_may_be_bytes(tmp_path):
+    ids = [word.encode() for word in ("é", "b", "c", "d", "e")]
+    np.savez(tmp_path / "a.npz", x=X, ids=np.array(ids))
+    assert list(ARRAYS.load(tmp_path).ids) == ["é", "b", "c", "d", "e"]
+
+
 @pytest.mark.parametrize("ending", ["npy", "npz", "packed npz", "hdf5", "parquet"])
 def test_damaged_files_are_refused_by_name(tmp_path, ending):
     if ending == "npy":
@@ -299,7 +342,7 @@ def test_damaged_files_are_refused_by_name(tmp_path, ending):
     else:
         writer, name = WRITERS[ending]
         path = tmp_path / name
-        writer(path, vectors=X, labels=Y if ending == "hdf5" else WORDS)
+        writer(path, vectors=X, labels=WORDS)
 
     def load():
         dataset = ARRAYS.load(path)

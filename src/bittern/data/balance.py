@@ -129,7 +129,7 @@ class ByRarestLabel:
     def __init__(self, tags: Any, names: tuple[str, ...]) -> None:
         import scipy.sparse
 
-        rows = scipy.sparse.csr_array(tags).astype(np.int64)
+        rows = (scipy.sparse.csr_array(tags) != 0).astype(np.int64)
         present = np.flatnonzero(np.asarray(rows.sum(axis=0)).ravel())
         self._rows = rows[:, present]
         self._columns = self._rows.tocsc()

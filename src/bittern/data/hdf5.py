@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.data.hdf5text import read_references, read_texts
 from bittern.data.reading import reading, refuse_excess
 from bittern.errors import FileError, MissingExtraError
 from bittern.files import existing_file
@@ -28,7 +29,7 @@ class StoredDataset:
     path: Path
     name: str
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]  # object for text
+    dtype: np.dtype[Any]  # object for text of any length
     offset: int | None  # of the numbers in the file; None where they are chunked or text
 
     def read(self) -> NDArray[Any]:
@@ -38,8 +39,11 @@ class StoredDataset:
                 return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
         with _opened(self.path) as file:
             dataset = file[self.name]
-            content = dataset.asstr()[...] if self.dtype == object else dataset[...]
-            return np.asarray(content)
+            if self.dtype == object:
+                references = read_references(self.path, self.name, dataset)
+                return read_texts(self.path, references, file.userblock_size)
+            content: NDArray[Any] = np.asarray(dataset[...])
+            return np.char.decode(content, "utf-8") if content.dtype.kind == "S" else content
 
 
 def is_hdf5(path: Path) -> bool:
@@ -89,12 +93,14 @@ def _described(source: Path, name: str, dataset: Any) -> StoredDataset:
 
     if dataset.shape is None or dataset.is_virtual or dataset.external:
         raise FileError(f"{source}: the dataset '{name}' is empty or lies in other files.")
-    text = h5py.check_string_dtype(dataset.dtype) is not None
-    dtype = np.dtype(object) if text else dataset.dtype
+    dtype = dataset.dtype
+    if dtype.kind == "O":  # text of any length in one dimension is read, nothing else of this kind
+        is_text = h5py.check_string_dtype(dtype) is not None and len(dataset.shape) == 1
+        dtype = np.dtype(object if is_text else "V1")
     promised = math.prod(dataset.shape) * dataset.dtype.itemsize
     stored = dataset.id.get_storage_size()
     refuse_excess(source, promised, stored, f"the dataset '{name}'")
-    offset = None if text or dtype.kind not in "iuf" else dataset.id.get_offset()
+    offset = dataset.id.get_offset() if dtype.kind in "iuf" else None
     if offset is not None and offset + promised > source.stat().st_size:
         raise FileError(f"{source}: is truncated, the dataset '{name}' goes beyond its end.")
     return StoredDataset(source, name, tuple(dataset.shape), dtype, offset)

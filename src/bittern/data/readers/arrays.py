@@ -122,6 +122,8 @@ def _optional(
     if not names:
         return None
     stored = table[names[0]]
+    if stored.kind == "other":
+        raise FileError(f"{table.path}: {what} are numbers or text, '{stored.name}' is {stored}.")
     n_axes = 2 if what == "tags" else 1
     if len(stored.shape) != n_axes or stored.shape[0] != n:
         form = f"({n}, n_tags)" if what == "tags" else f"({n},)"
@@ -222,7 +224,7 @@ def _distinct(table: ArrayTable, stored: Stored | None) -> NDArray[np.str_] | No
         raise FileError(
             f"{table.path}: ids are text or whole numbers, '{stored.name}' is {stored}."
         )
-    ids = stored.read().astype(str)
+    ids = check_labels(stored.read(), f"{table.path}: '{stored.name}'").astype(str)
     if len(np.unique(ids)) < len(ids):
         raise FileError(f"{table.path}: ids must be distinct, those in '{stored.name}' are not.")
     return ids
