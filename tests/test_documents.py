@@ -29,12 +29,15 @@ def relative(path):
 
 def test_the_python_of_the_readme_runs_and_prints_a_table(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (code,) = blocks(README, "python")
+    evaluation, data = blocks(README, "python")
     names = {}
-    exec(code, names)
+    exec(evaluation, names)
     out = capsys.readouterr().out
     assert out.startswith("metric ") and "\n200 queries." in out
     assert [line.split()[0] for line in out.splitlines()[2:6]] == list(names["scores"])
+    exec(data, names)
+    assert "all sets are disjoint; balanced by class" in capsys.readouterr().out
+    assert len(names["queries"]) == len(names["split"].queries) > 0
     assert list(tmp_path.iterdir()) == []
 
 
