@@ -189,9 +189,8 @@ def _sparse_digests(matrix: Any) -> Iterator[bytes]:
 def _csr(rows: Any) -> Any:
     """Rows in one form: sorted columns, no stored zeros."""
     matrix = rows.tocsr().copy()
-    matrix.sum_duplicates()
+    matrix.sum_duplicates()  # and sorts the columns
     matrix.eliminate_zeros()
-    matrix.sort_indices()
     return matrix
 
 

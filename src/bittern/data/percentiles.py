@@ -35,12 +35,12 @@ def distance_percentiles(
     :math:`i < j`, the percentile :math:`p` is NumPy's "linear" one,
 
     .. math:: d_{(\lfloor h \rfloor)} + (h - \lfloor h \rfloor)
-        (d_{(\lfloor h \rfloor + 1)} - d_{(\lfloor h \rfloor)}), \qquad h = (N - 1)\,p / 100,
+        (d_{(\lfloor h \rfloor + 1)} - d_{(\lfloor h \rfloor)}), \qquad h = (N - 1)\,p / 100.
 
-    rounded up where its square would fall short, so that a pair at just that distance is within
-    the radius.  Radii come in the order of ``percentiles``; with ``[5, 1, 0.2, 0.1]`` and gains
-    ``[1, 2, 5, 10]`` they make the graded ground truth of LabelMe
-    [He-Cakir-Bargal-Sclaroff-2018].
+    Radii come in the order of ``percentiles``; with ``[5, 1, 0.2, 0.1]`` and the gains ``[1, 2, 5,
+    10]`` they make the graded ground truth of LabelMe [He-Cakir-Bargal-Sclaroff-2018].  Distances
+    are those of the direct formula, as in ``Relevance.from_thresholds``: a pair at just a radius is
+    within it.
 
     Exact, in passes over blocks of at most ``memory`` octets; or from ``sample`` pairs drawn at
     random with replacement (exact after all if there are no more pairs than that).
@@ -69,10 +69,11 @@ class _Pairs:
         self._centre = vectors.mean(axis=0, dtype=np.float64)
         side = int(np.sqrt(memory / 4 / 24))  # a block of squares, and what is made of it
         self._tile = max(1, min(side, memory // 4 // (16 * vectors.shape[1])))
-        tiles = [self._rows(some) for some in self._tiles()]
-        self._squares = np.concatenate([np.einsum("ij,ij->i", t, t) for t in tiles])
+        self._squares = np.concatenate([_squares(self._rows(some)) for some in self._tiles()])
         #: bound on the rounding error of a square from matrix products
         self.margin = 8 * np.finfo(np.float64).eps * (vectors.shape[1] + 4) * self._squares.max()
+        if not np.isfinite(self.margin):
+            raise InputError("distance_percentiles: train_vectors have squares beyond doubles.")
 
     def products(self) -> Iterator[Doubles]:
         """Squares from matrix products, within the margin of the direct ones."""
@@ -116,7 +117,7 @@ class _Pairs:
         out = np.empty(len(i))
         for some in row_blocks(len(i), 24 * self._vectors.shape[1], self._memory // 4):
             d = self._vectors[i[some]].astype(np.float64) - self._vectors[j[some]]
-            out[some] = np.einsum("ij,ij->i", d, d)
+            out[some] = _squares(d)
         return out
 
     def _rows(self, some: slice) -> Doubles:
@@ -218,6 +219,10 @@ def _beginning(chunk: Doubles, prefix: int, shift: int) -> NDArray[np.uint64]:
     return bits if shift == 64 else bits[(bits >> np.uint64(shift)) == np.uint64(prefix)]
 
 
+def _squares(rows: Doubles) -> Doubles:
+    return np.einsum("ij,ij->i", rows, rows)
+
+
 def _upper(square: Doubles) -> NDArray[np.bool_]:
     return np.triu(np.ones(square.shape, dtype=bool), k=1)
 
@@ -230,14 +235,8 @@ def _interpolate(
     low = np.minimum(np.floor(h).astype(np.int64), n - 1)
     high = np.minimum(low + 1, n - 1)
     ranks, where = np.unique(np.concatenate([low, high]), return_inverse=True)
-    below, above = np.split(_roots(squares_of(ranks))[where], 2)
+    below, above = np.split(np.sqrt(squares_of(ranks))[where], 2)
     return below + (h - low) * (above - below)
-
-
-def _roots(squares: Doubles) -> Doubles:
-    """Square roots, rounded up where their square would be less."""
-    root = np.sqrt(squares)
-    return np.where(root * root < squares, np.nextafter(root, np.inf), root)
 
 
 def _check_percentiles(percentiles: ArrayLike) -> Doubles:
