@@ -89,7 +89,7 @@ def check_labels(labels: ArrayLike, name: str, n: int | None = None) -> NDArray[
     if y.dtype.kind == "S":
         y = _decoded(y, name)
     if y.dtype.kind in "bi" or (y.dtype.kind == "u" and y.max(initial=0) < 1 << 63):
-        y = y.astype(np.int64)
+        y = y.astype(np.int64, copy=False)
     if y.dtype.kind not in "iuU":
         raise InputError(f"{name} must be integers or strings, got dtype {y.dtype}.")
     if n is not None and len(y) != n:

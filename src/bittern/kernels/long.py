@@ -65,15 +65,18 @@ def _unload(rows, histogram):
 def measure(query, planes, start, out):
     """Fill ``out[i]`` with the distance from the query to item ``start + i``; two planes a pass."""
     n_words, n = planes.shape[0], out.shape[0]
+    stop = start + n
+    a, x = query[0], planes[0, start:stop]
     if n_words % 2:
-        a, x = query[0], planes[0, start : start + n]
         for i in range(n):
             out[i] = popcount(a ^ x[i])
     else:
-        out[:] = 0
-    for w in range(n_words % 2, n_words, 2):
-        a, x = query[w], planes[w, start : start + n]
-        b, y = query[w + 1], planes[w + 1, start : start + n]
+        b, y = query[1], planes[1, start:stop]
+        for i in range(n):
+            out[i] = popcount(a ^ x[i]) + popcount(b ^ y[i])
+    for w in range(2 - n_words % 2, n_words, 2):
+        a, x = query[w], planes[w, start:stop]
+        b, y = query[w + 1], planes[w + 1, start:stop]
         for i in range(n):
             out[i] += popcount(a ^ x[i]) + popcount(b ^ y[i])
 

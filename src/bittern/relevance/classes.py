@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from bittern.checks import check_labels
 from bittern.errors import InputError
 from bittern.relevance.base import Relevance
-from bittern.relevance.planes import counting_kernels, word_planes
+from bittern.relevance.planes import range_kernels, word_planes
 
 __all__ = ["ClassRelevance"]
 
@@ -77,7 +77,7 @@ class ClassRelevance(Relevance):
         counts: NDArray[np.uint32],
     ) -> Callable[[slice], None]:
         """A function that adds one part of the database to the counts of a slice of queries."""
-        kernels = counting_kernels(database)
+        kernels = range_kernels(database)
         planes = word_planes(database, self.order[part])
         starts, stops = self._ranges(part)
 

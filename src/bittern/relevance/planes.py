@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["counting_kernels", "word_planes"]
+__all__ = ["category_kernels", "range_kernels", "word_planes"]
 
 
 def word_planes(words: NDArray[np.uint64], rows: Any) -> NDArray[np.uint64]:
@@ -19,8 +19,18 @@ def word_planes(words: NDArray[np.uint64], rows: Any) -> NDArray[np.uint64]:
     return np.ascontiguousarray(chosen.T)
 
 
-def counting_kernels(words: NDArray[np.uint64]) -> ModuleType:
-    """The kernels for codes of this width; imported here, because compiled code loads slowly."""
+def range_kernels(words: NDArray[np.uint64]) -> ModuleType:
+    """The kernels that count by ranges, for codes of this width.
+
+    Imported here, because compiled code loads slowly.
+    """
+    from bittern.kernels import double, long, short
+
+    return {1: short, 2: double}.get(words.shape[1], long)
+
+
+def category_kernels(words: NDArray[np.uint64]) -> ModuleType:
+    """The kernels that count by category, for codes of this width."""
     from bittern.kernels import long, short
 
     return short if words.shape[1] == 1 else long

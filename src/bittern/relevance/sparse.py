@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bittern.checks import check_array
 from bittern.errors import InputError
 from bittern.relevance.base import Relevance
-from bittern.relevance.planes import counting_kernels, word_planes
+from bittern.relevance.planes import range_kernels, word_planes
 
 __all__ = ["SparseRelevance"]
 
@@ -105,7 +105,7 @@ class SparseRelevance(Relevance):
         counts: NDArray[np.uint32],
     ) -> Callable[[slice], None]:
         """A function that adds one part of the database to the counts of a slice of queries."""
-        kernels = counting_kernels(database)
+        kernels = range_kernels(database)
         planes = word_planes(database, part)
         nothing = np.zeros(self.n_queries, np.int64)
 

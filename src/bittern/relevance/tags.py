@@ -13,7 +13,7 @@ from bittern.checks import check_array, row_blocks
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.relevance.base import Relevance
-from bittern.relevance.planes import counting_kernels, word_planes
+from bittern.relevance.planes import category_kernels, word_planes
 
 __all__ = ["TagRelevance"]
 
@@ -77,7 +77,7 @@ class TagRelevance(Relevance):
         counts: NDArray[np.uint32],
     ) -> Callable[[slice], None]:
         """A function that adds one part of the database to the counts of a slice of queries."""
-        kernels = counting_kernels(database)
+        kernels = category_kernels(database)
         order = self.order[part]
         planes = word_planes(database, order)
         first, last = self.sets[order[0]], self.sets[order[-1]]
