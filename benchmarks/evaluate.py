@@ -58,6 +58,7 @@ def counting() -> Section:
             "billion pairs/s",
             "billion words/s",
             "of bare scan",
+            "of summing scan",
             "× FAISS k=100",
             "× argsort",
         ),

@@ -72,7 +72,10 @@ def _check_sizes(relevance: Relevance, n_queries: int, n_database: int) -> None:
 
 
 def _query_blocks(n_queries: int, n_words: int, n_threads: int) -> list[slice]:
-    """Slices of queries: short enough to stop soon, enough for all threads, in whole quads."""
+    """Slices of queries: short enough to stop soon, enough for all threads.
+
+    In whole dozens, for the kernels take queries by three or four.
+    """
     fair = -(-n_queries // n_threads)
-    step = max(4, min(fair, WORDS // n_words) // 4 * 4)
+    step = max(12, -(-min(fair, WORDS // n_words) // 12) * 12)
     return [slice(start, min(n_queries, start + step)) for start in range(0, n_queries, step)]

@@ -13,10 +13,9 @@ __all__ = ["category_kernels", "range_kernels", "word_planes"]
 
 def word_planes(words: NDArray[np.uint64], rows: Any) -> NDArray[np.uint64]:
     """``(n_words, n_rows)``: word w of the chosen rows; a view where one word makes a code."""
-    chosen = words[rows]
-    if chosen.shape[1] == 1:
-        return chosen.reshape(1, -1)
-    return np.ascontiguousarray(chosen.T)
+    if words.shape[1] == 1:
+        return words.reshape(-1)[rows][None]
+    return np.ascontiguousarray(words[rows].T)
 
 
 def range_kernels(words: NDArray[np.uint64]) -> ModuleType:
