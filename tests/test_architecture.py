@@ -14,7 +14,7 @@ import bittern
 # fmt: off
 ORDER = [
     "errors", "registry", "files", "checks", "threads",
-    "codefiles", "codes", "trec", "kernels", "relevance", "profile", "metrics",
+    "numpyfiles", "codefiles", "codes", "trec", "kernels", "relevance", "profile", "metrics",
     "data", "features", "hashing", "fusion", "index", "store", "scale", "experiments", "report",
     "inputs", "evaluation", "demo", "web", "cli", "__main__", "__init__",
 ]
@@ -84,7 +84,9 @@ def test_metrics_know_no_files():
     for path in MODULES:
         if stage_of(path) == "metrics":
             for name in own_imports(path):
-                assert name.split(".")[1] not in ("files", "codefiles", "trec"), path.name
+                assert name.split(".")[1] not in ("files", "numpyfiles", "codefiles", "trec"), (
+                    path.name
+                )
 
 
 def test_all_is_complete_and_every_name_is_there():

@@ -52,7 +52,10 @@ def test_a_file_cut_anywhere_is_a_file_error(tmp_path, ending, mmap, n_bits):
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        with pytest.raises(FileError, match=r"not a readable file of codes"):
+        with pytest.raises(
+            FileError,
+            match=r"not a readable|the file holds|the array|promises|two arrays|a file of codes has",
+        ):
             Codes.load(path, mmap=mmap)
 
 
@@ -94,7 +97,7 @@ def test_a_file_with_one_octet_changed_loads_or_is_an_input_error(tmp_path, endi
 )
 def test_what_is_not_a_file_of_codes_is_a_file_error(tmp_path, mmap, content):
     (tmp_path / "c.npy").write_bytes(content)
-    with pytest.raises(FileError, match=r"c\.npy: not a readable file of codes"):
+    with pytest.raises(FileError, match=r"c\.npy: (not a readable|an array of|the array)"):
         Codes.load(tmp_path / "c.npy", mmap=mmap)
 
 
@@ -187,7 +190,10 @@ def test_a_damaged_compressed_archive_is_a_file_error(tmp_path):
     whole = (tmp_path / "c.npz").read_bytes()
     middle = whole.index(b"words.npy") + 300
     (tmp_path / "c.npz").write_bytes(whole[:middle] + bytes(40) + whole[middle + 40 :])
-    with pytest.raises(FileError, match="not a readable file of codes"):
+    with pytest.raises(
+        FileError,
+        match="not a readable|the file holds|the array|promises|two arrays|a file of codes has",
+    ):
         Codes.load(tmp_path / "c.npz")
 
 

@@ -155,7 +155,7 @@ def test_empty_columns_do_not_matter_to_equality():
 
 
 def test_progress_grows_to_the_whole(monkeypatch):
-    monkeypatch.setattr(counting, "PART", 7)
+    monkeypatch.setattr(counting, "PART", 3)
     monkeypatch.setattr(counting, "WORDS", 20)
     queries, database = random_codes(64)
     for truth in (GROUND_TRUTHS["classes"](), GROUND_TRUTHS["tags"](), GROUND_TRUTHS["matrix"]()):

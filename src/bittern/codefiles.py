@@ -8,19 +8,19 @@ import struct
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from bittern.errors import FileError, InputError
-from bittern.files import atomic_write, existing_file, reading
+from bittern.files import atomic_write, existing_file
+from bittern.numpyfiles import LOCAL_HEADER, StoredArray, stored_arrays
 
 __all__ = ["StoredCodes", "read", "write"]
 
 FIELD = re.compile(r"words_of_([1-9][0-9]*)_bits")
-LOCAL_HEADER = 30  # octets of a zip member's header before its name
 ZIP64_EXTRA = 20  # octets that a size beyond 32 bits takes after the name
 PADDING = 0xD935  # kind of an extra field that aligns what follows
 
@@ -61,11 +61,15 @@ def _write_npz(file: BinaryIO, words: NDArray[np.uint64], n_bits: int) -> None:
 def read(path: str | os.PathLike[str], *, mmap: bool = False) -> StoredCodes:
     """The array and, where the file states it, the code length."""
     source = existing_file(path)
-    with reading(source, "file of codes"), source.open("rb") as file:
-        if zipfile.is_zipfile(file):
-            return _read_npz(file, source, mmap)
-        file.seek(0)
-        return _read_npy(file, source, mmap)
+    stored = stored_arrays(source)
+    is_npz = any(array.member is not None for array in stored.values()) or len(stored) != 1
+    wanted = _of_npz(source, stored) if is_npz else next(iter(stored.values()))
+    if mmap and wanted.offset is None:
+        raise FileError(f"{source}: compressed codes cannot be mapped; load without mmap.")
+    array = wanted.map("c") if mmap else wanted.load()
+    if is_npz:
+        return StoredCodes(_two_dimensional(array, source), _stated_length(source, stored))
+    return _of_npy(source, array)
 
 
 def _named(words: NDArray[np.uint64], n_bits: int) -> NDArray[Any]:
@@ -74,10 +78,8 @@ def _named(words: NDArray[np.uint64], n_bits: int) -> NDArray[Any]:
     return np.ascontiguousarray(words).view(record)[:, 0]
 
 
-def _read_npy(file: BinaryIO, source: Path, mmap: bool) -> StoredCodes:
-    array = _map_npy(file, source) if mmap else np.load(file, allow_pickle=False)
-    if not isinstance(array, np.ndarray):
-        raise FileError(f"{source}: not a file of codes.")
+def _of_npy(source: Path, array: NDArray[Any]) -> StoredCodes:
+    """Codes of a plain array, or of records whose one field tells the length."""
     if array.dtype.names is None:
         return StoredCodes(_two_dimensional(array, source), None)
     match = FIELD.fullmatch(array.dtype.names[0]) if len(array.dtype.names) == 1 else None
@@ -87,44 +89,22 @@ def _read_npy(file: BinaryIO, source: Path, mmap: bool) -> StoredCodes:
     return StoredCodes(words, int(match[1]))
 
 
-def _read_npz(file: BinaryIO, source: Path, mmap: bool) -> StoredCodes:
-    with np.load(file, allow_pickle=False) as archive:
-        if not {"words", "n_bits"} <= set(archive.files):
-            raise FileError(
-                f"{source}: a file of codes has the arrays 'words' and 'n_bits', "
-                f"got {sorted(archive.files)}."
-            )
-        n_bits = archive["n_bits"]
-        if np.shape(n_bits) != () or n_bits.dtype.kind not in "iu":
-            raise FileError(f"{source}: n_bits must be one whole number.")
-        words = _map_member(source, "words.npy") if mmap else archive["words"]
+def _of_npz(source: Path, stored: dict[str, StoredArray]) -> StoredArray:
+    if not {"words", "n_bits"} <= set(stored):
+        raise FileError(
+            f"{source}: a file of codes has the arrays 'words' and 'n_bits', got {sorted(stored)}."
+        )
+    words = stored["words"]
     if words.dtype.kind != "u" or words.dtype.itemsize != 8:
         raise FileError(f"{source}: words must be 64-bit unsigned integers, got {words.dtype}.")
-    return StoredCodes(_two_dimensional(words, source), int(n_bits))
+    return words
 
 
-def _map_member(source: Path, member: str) -> NDArray[Any]:
-    """A stored (not compressed) array of a zip file, mapped copy-on-write."""
-    with zipfile.ZipFile(source) as archive:
-        info = archive.getinfo(member)
-    if info.compress_type != zipfile.ZIP_STORED:
-        raise FileError(f"{source}: compressed codes cannot be mapped; load without mmap.")
-    with source.open("rb") as file:
-        file.seek(info.header_offset + 26)
-        name_length, extra_length = np.frombuffer(file.read(4), "<u2")
-        file.seek(info.header_offset + LOCAL_HEADER + int(name_length) + int(extra_length))
-        return _map_npy(file, source)
-
-
-def _map_npy(file: BinaryIO, source: Path) -> NDArray[Any]:
-    """The array whose header starts at the file's position."""
-    version = npy.read_magic(file)
-    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, fortran, dtype = header(file)
-    if dtype.hasobject:
-        raise FileError(f"{source}: holds Python objects, not codes.")
-    order = "F" if fortran else "C"
-    return np.memmap(source, dtype, "c", file.tell(), shape, cast(Any, order))
+def _stated_length(source: Path, stored: dict[str, StoredArray]) -> int:
+    n_bits = stored["n_bits"].load()
+    if n_bits.shape != () or n_bits.dtype.kind not in "iu":
+        raise FileError(f"{source}: n_bits must be one whole number.")
+    return int(n_bits)
 
 
 def _two_dimensional(array: NDArray[Any], source: Path) -> NDArray[Any]:

@@ -11,7 +11,9 @@ from typing import BinaryIO
 
 from bittern.errors import BitternError, FileError
 
-__all__ = ["atomic_write", "existing_file", "reading"]
+__all__ = ["atomic_write", "existing_file", "reading", "refuse_excess"]
+
+MOST_RATIO = 1100  # deflate cannot shrink by more than 1032
 
 
 @contextmanager
@@ -67,6 +69,14 @@ def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
         reason = str(error).strip().splitlines()
         said = reason[0] if reason else type(error).__name__
         raise FileError(f"{path}: not a readable {kind} ({said}).") from error
+
+
+def refuse_excess(path: str | os.PathLike[str], promised: int, stored: int, what: str) -> None:
+    """Refuse a header that promises more bytes than so many stored ones can unpack to."""
+    if promised > MOST_RATIO * (stored + 64):
+        raise FileError(
+            f"{path}: {what} promises {promised} bytes, which {stored} stored ones cannot hold."
+        )
 
 
 def _umask() -> int:

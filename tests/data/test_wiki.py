@@ -109,7 +109,7 @@ def test_an_array_that_is_lacking_is_named(tmp_path, arrays):
 
 def test_pickles_are_not_read(tmp_path, arrays, labels):
     np.savez(tmp_path / "wiki.npz", **{**arrays, **labels, "L_te": np.array([1, 2, None])})
-    with pytest.raises(FileError, match="L_te holds Python objects"):
+    with pytest.raises(FileError, match="'L_te' holds pickled objects"):
         wiki.load(tmp_path)
 
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.data.hdf5 import stored_datasets
-from bittern.data.numpyfiles import stored_arrays
 from bittern.data.reading import reading
 from bittern.errors import FileError, MissingExtraError
 from bittern.files import existing_file
+from bittern.numpyfiles import stored_arrays
 from bittern.registry import Registry
 
 __all__ = ["ArrayTable", "Stored", "open_table"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from bittern.errors import InputError, PositionError
 __all__ = ["DecodedRows", "StackedRows"]
 
 
-class _ArrayLike:
+class _ArrayLike(ABC):
     """Rows with a shape and a dtype that become an array when asked to."""
 
     shape: tuple[int, ...]
@@ -27,8 +28,8 @@ class _ArrayLike:
         """Number of axes."""
         return len(self.shape)
 
-    def __getitem__(self, rows: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def __getitem__(self, rows: Any) -> Any: ...
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         array: NDArray[Any] = np.asarray(self[:])

@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Literal, cast
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from bittern.data.reading import reading, refuse_excess
 from bittern.errors import FileError
-from bittern.files import existing_file
+from bittern.files import existing_file, reading, refuse_excess
 
 __all__ = ["StoredArray", "stored_arrays"]
 
@@ -39,14 +38,25 @@ class StoredArray:
 
     def read(self) -> NDArray[Any]:
         """The array: a read-only memory map where the numbers lie plain, else in memory."""
-        if self.offset is None:
-            with _member(self.path, cast(str, self.member)) as stream:
+        return self.load() if self.offset is None else self.map()
+
+    def load(self) -> NDArray[Any]:
+        """The array in memory; the checksum of a zip file's member is verified."""
+        if self.member is None:
+            with reading(self.path, ".npy file"), self.path.open("rb") as stream:
                 return npy.read_array(stream, allow_pickle=False)
+        with _member(self.path, self.member) as stream:
+            return npy.read_array(stream, allow_pickle=False)
+
+    def map(self, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
+        """The array as a memory map, read-only or copied where it is written to."""
+        if self.offset is None:
+            raise FileError(f"{self.path}: '{self.name}' is compressed and cannot be mapped.")
         order = cast(Any, "F" if self.fortran else "C")
         if 0 in self.shape:
             return np.empty(self.shape, self.dtype, order)
         with reading(self.path, "array"):
-            return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)
+            return np.memmap(self.path, self.dtype, mode, self.offset, self.shape, order)
 
 
 def stored_arrays(path: Path) -> dict[str, StoredArray]:
