@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from bittern.checks import check_count
@@ -30,19 +31,42 @@ def run_blocks(
 ) -> None:
     """Call ``work`` once for every block; the first error, or Ctrl-C, cancels what has not begun.
 
+    The caller's thread takes its share, so that one block, or one thread, costs no other.
     ``after`` is called in the caller's thread with each finished block.
     """
-    pending: dict[Future[None], T] = {}
-    with ThreadPoolExecutor(available_threads(n_threads)) as pool:
+    waiting, finished = deque(blocks), deque[T]()
+
+    def labour(report: Callable[[], None]) -> None:
         try:
-            pending = {pool.submit(work, block): block for block in blocks}
-            while pending:
-                done, _ = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
-                    block = pending.pop(future)
-                    if after is not None:
-                        after(block)
-        finally:
-            for future in pending:
-                future.cancel()
+            while waiting:
+                try:
+                    block = waiting.popleft()
+                except IndexError:  # another thread was quicker
+                    break
+                work(block)
+                finished.append(block)
+                report()
+        except BaseException:
+            waiting.clear()
+            raise
+
+    def report_finished() -> None:
+        while finished:
+            block = finished.popleft()
+            if after is not None:
+                after(block)
+
+    n_helpers = min(available_threads(n_threads), len(waiting)) - 1
+    if n_helpers < 1:
+        labour(report_finished)
+        return
+    with ThreadPoolExecutor(n_helpers) as pool:
+        helpers = [pool.submit(labour, lambda: None) for _ in range(n_helpers)]
+        labour(report_finished)
+        try:
+            for helper in helpers:
+                helper.result()
+                report_finished()
+        except BaseException:
+            waiting.clear()
+            raise
