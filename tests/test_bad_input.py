@@ -282,7 +282,7 @@ PROFILE_TABLE = [
     ),
     (
         lambda: TieProfile.from_hits([0], [0], TRUTH, offsets=[0, 0]),
-        r"rows of hits and queries|offsets must ascend",
+        r"rows of hits and queries",
     ),
     (
         lambda: TieProfile.from_hits([0], [0], TRUTH, offsets=[0, 0, 2]),
@@ -319,11 +319,11 @@ PROFILE_TABLE = [
     (lambda: profile(gains=np.array([0, 0])), r"gains must ascend from 0, got \[0, 0\]"),
     (
         lambda: profile(counts=np.ones((2, 3, 1), "u4"), gains=np.array([0])),
-        r"gains must (ascend|be at least two)",
+        r"gains must be at least two whole numbers",
     ),
     (
         lambda: profile(counts=np.ones((2, 3, 0), "u4"), gains=np.array([])),
-        r"gains must (ascend|be at least two)",
+        r"gains must be at least two whole numbers",
     ),
     (
         lambda: profile(unretrieved=np.zeros((2, 3))),
@@ -365,7 +365,7 @@ METRICS_TABLE = [
     (lambda: bt.rmse([], []), r"rmse: .* one shape and a value, got \(0,\) and \(0,\)"),
     (lambda: bt.rmse([np.nan], [1.0]), r"rmse: predicted and true must be finite"),
     (lambda: bt.rmse(["a"], [1.0]), r"rmse: predicted and true must be"),
-    (lambda: bt.rmse(RAGGED, RAGGED), r"rmse: predicted (and true )?must"),
+    (lambda: bt.rmse(RAGGED, RAGGED), r"rmse: predicted must be an array, its rows of one length"),
     (lambda: bt.pr_curve(3), r"pr_curve: profile must be a TieProfile, got int"),
     (
         lambda: bt.interpolated_pr_curve(3),

@@ -1,11 +1,9 @@
 import errno
 import os
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
+from processes import run_python
 
 from bittern import Codes, FileError, InputError
 
@@ -19,14 +17,6 @@ def names_in(folder):
 
 def random_codes(n, n_bits, random_state=0):
     return Codes.from_bits(np.random.default_rng(random_state).random((n, n_bits)) < 0.5)
-
-
-def run_python(script, *arguments):
-    """What a script prints, in a process of its own."""
-    command = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @pytest.fixture(params=ENDINGS)

@@ -2,13 +2,11 @@
 
 import io
 import pickle
-import subprocess
-import sys
-import textwrap
 import zipfile
 
 import numpy as np
 import pytest
+from processes import run_python
 
 from bittern import Codes, FileError, InputError
 
@@ -28,14 +26,6 @@ def header(shape, descr="<u8"):
     fields = {"descr": descr, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, fields)
     return file.getvalue()
-
-
-def run_python(script, *arguments):
-    """What a script prints, in a process of its own."""
-    command = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @pytest.fixture(params=ENDINGS)

@@ -1,12 +1,10 @@
 """Small files of published formats, ways to damage them, and where the real ones are."""
 
 import io
-import os
-from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
+from real_files import shared_data
 
 from bittern.errors import BitternError
 
@@ -64,8 +62,4 @@ def count_refused(path, contents, call):
 
 def shared_folder(name):
     """A folder of the real data, or the test is skipped."""
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("BITTERN_DATA", beside)) / name
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not there")
-    return folder
+    return shared_data(name) / name
