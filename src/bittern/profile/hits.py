@@ -53,12 +53,11 @@ def _flat_hits(
         raise InputError(f"TieProfile: ids must be whole numbers, got {i.dtype}.")
     if d.dtype.kind not in "iuf":
         raise InputError(f"TieProfile: distances must be numbers, got {d.dtype}.")
-    sizes = (
-        np.full(len(i), i.shape[1])
-        if offsets is None
-        else _sizes(offsets, i.size, relevance.n_queries)
-    )
-    check_same_length(len(sizes), relevance.n_queries, "TieProfile: rows of hits and queries")
+    if offsets is None:
+        _check_rows(len(i), relevance)
+        sizes = np.full(len(i), i.shape[1])
+    else:
+        sizes = _sizes(offsets, i.size, relevance)
     query, i, d = np.repeat(np.arange(len(sizes)), sizes), i.ravel().astype(np.intp), d.ravel()
     there = i != -1
     query, i, d = query[there], i[there], d[there]
@@ -71,12 +70,16 @@ def _flat_hits(
     return query, i, d
 
 
-def _sizes(offsets: ArrayLike, n: int, n_queries: int) -> NDArray[np.int64]:
+def _sizes(offsets: ArrayLike, n: int, relevance: Relevance) -> NDArray[np.int64]:
     """Hits of each query."""
     o = check_array(offsets, "TieProfile: offsets")
     if o.ndim == 1 and o.dtype.kind in "iu" and len(o):
-        check_same_length(len(o) - 1, n_queries, "TieProfile: rows of hits and queries")
+        _check_rows(len(o) - 1, relevance)
         sizes: NDArray[np.int64] = o[1:].astype(np.int64) - o[:-1].astype(np.int64)
         if o[0] == 0 and o[-1] == n and (sizes >= 0).all():
             return sizes
     raise InputError(f"TieProfile: offsets must ascend from 0 to {n}, in whole numbers.")
+
+
+def _check_rows(n: int, relevance: Relevance) -> None:
+    check_same_length(n, relevance.n_queries, "TieProfile: rows of hits and queries")
