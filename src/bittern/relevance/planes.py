@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_WORDS = 4  # that the kernels for AVX2 take
+
 __all__ = ["category_kernels", "range_kernels", "word_planes"]
 
 
@@ -19,17 +21,25 @@ def word_planes(words: NDArray[np.uint64], rows: Any) -> NDArray[np.uint64]:
 
 
 def range_kernels(words: NDArray[np.uint64]) -> ModuleType:
-    """The kernels that count by ranges, for codes of this width.
+    """The kernels that count by ranges, for codes of this width on this processor.
 
     Imported here, because compiled code loads slowly.
     """
-    from bittern.kernels import double, long, short
+    from bittern.kernels import vectors
 
-    return {1: short, 2: double}.get(words.shape[1], long)
+    if words.shape[1] == 1 and vectors.available():
+        from bittern.kernels import triples
+
+        return triples
+    return category_kernels(words)
 
 
 def category_kernels(words: NDArray[np.uint64]) -> ModuleType:
-    """The kernels that count by category, for codes of this width."""
-    from bittern.kernels import long, short
+    """The kernels that count by category, for codes of this width on this processor."""
+    from bittern.kernels import long, short, vectors
 
+    if words.shape[1] <= MOST_WORDS and vectors.available():
+        from bittern.kernels import twos
+
+        return twos
     return short if words.shape[1] == 1 else long

@@ -1,0 +1,324 @@
+"""Hamming distances of many items at once, by looking up four bits at a time.
+
+A byte shuffle of AVX2 looks up 32 entries of a table of 16 in one instruction.  If the table holds
+the distances of one query's four bits from every other four, the entries are the distances of 32
+items in those bits, and sixteen look-ups with their sums are those of a 64-bit word.
+
+Distances of two or three queries become one *place*, a 16-bit number, so that one increment counts
+them together.  Of every query but the first, only half the distance is needed: whether two queries'
+distances to an item are both odd or both even does not depend on the item.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding
+import numpy as np
+from llvmlite import ir
+from numba import config, njit, types
+from numba.extending import intrinsic
+
+LANES = 32  # items in a vector
+VECTORS = 4  # vectors in a tile
+TILE = LANES * VECTORS
+NIBBLES = 16  # of four bits each, in a word
+STEPS = 2  # nibbles in one turn of the loop: with more, the compiler runs out of registers
+MIDDLE = 8  # puts the commonest distances of 64-bit codes into the middle of a line of the cache
+
+BYTE, SHORT, WORD, LONG = (ir.IntType(size) for size in (8, 16, 32, 64))
+VECTOR = ir.VectorType(BYTE, LANES)
+COUNTS = ir.VectorType(WORD, LANES)
+
+#: ``NEAR[q, x]``: the distance of four bits q from four bits x; twice, for the two halves of a
+#: vector look up separately.
+NEAR = np.tile(
+    np.bitwise_count(np.arange(16)[:, None] ^ np.arange(16)).astype(np.uint8), (1, LANES // 16)
+)
+
+
+def available() -> bool:
+    """Whether the code that numba compiles here may use AVX2."""
+    chosen = config.CPU_NAME is not None or config.CPU_FEATURES is not None
+    if chosen or platform.machine().lower() not in ("x86_64", "amd64"):
+        return False
+    return bool(llvmlite.binding.get_host_cpu_features().get("avx2", False))
+
+
+@njit(cache=True, nogil=True)
+def fill_table(query, tables, j):
+    """Set ``tables[k, j]`` to the distances from nibble k of a query, given as words."""
+    for w in range(query.shape[0]):
+        for k in range(NIBBLES):
+            nibble = (query[w] >> np.uint64(4 * k)) & np.uint64(15)
+            for x in range(LANES):
+                tables[w * NIBBLES + k, j, x] = NEAR[nibble, x]
+
+
+@njit(cache=True, nogil=True)
+def tiles_of(planes):
+    """``(n_tiles, n_nibbles, TILE)``: nibble k of each item; the last tile is filled with zeros."""
+    n_words, n = planes.shape
+    tiles = np.empty((-(-n // TILE), n_words * NIBBLES, TILE), np.uint8)
+    words = np.zeros(TILE, np.uint64)
+    for t in range(tiles.shape[0]):
+        width = min(TILE, n - t * TILE)
+        for w in range(n_words):
+            words[:width] = planes[w, t * TILE : t * TILE + width]
+            words[width:] = 0
+            for k in range(NIBBLES):
+                row, shift = tiles[t, w * NIBBLES + k], np.uint64(4 * k)
+                for i in range(TILE):
+                    row[i] = np.uint8((words[i] >> shift) & np.uint64(15))
+    return tiles
+
+
+@intrinsic
+def take_row(typing_context: Any, table: Any, row: Any, columns: Any, target: Any) -> Any:
+    """Add row ``row`` of 32 counts to row ``target`` of ``columns``, empty it, and give its sum."""
+    signature = types.uint32(table, types.intp, columns, types.intp)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source, sums = _data(context, builder, signature, arguments, (0, 2))
+        source = _past(builder, source, arguments[1], 4 * LANES)
+        sums = _past(builder, sums, arguments[3], 4 * LANES)
+        value = _load(builder, source, COUNTS)
+        _store(builder, builder.add(_load(builder, sums, COUNTS), value), sums)
+        _store(builder, ir.Constant(COUNTS, [0] * LANES), source)
+        add = _function(builder, f"llvm.vector.reduce.add.v{LANES}i32", WORD, [COUNTS])
+        return builder.call(add, [value])
+
+    return signature, generate
+
+
+def _places(n_queries: int, count: bool, grouped: bool = False) -> Any:
+    """An intrinsic that finds the places of one tile, and may count those found before."""
+
+    @intrinsic
+    def places(
+        typing_context: Any,
+        tiles: Any,
+        t: Any,
+        tables: Any,
+        extent: Any,
+        joint: Any,
+        categories: Any,
+        kinds: Any,
+        table: Any,
+    ) -> Any:
+        signature = types.void(
+            tiles, types.intp, tables, extent, joint, categories, kinds, table
+        )
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            tile, n_nibbles = _tile(context, builder, signature, arguments)
+            lookup, extents, out, category, kind, counts = _data(
+                context, builder, signature, arguments, (2, 3, 4, 5, 6, 7)
+            )
+
+            def increment(nibble: Any, v: int) -> None:
+                """Count two of the places that ``out`` still holds."""
+                first = builder.add(
+                    builder.mul(nibble, ir.Constant(LONG, TILE // NIBBLES)),
+                    ir.Constant(LONG, 2 * v),
+                )
+                pair = _load(builder, _past(builder, out, first, 2), WORD)
+                pair = builder.zext(pair, LONG)
+                low = builder.and_(pair, ir.Constant(LONG, 0xFFFF))
+                high = builder.lshr(pair, ir.Constant(LONG, 16))
+                for i, place in enumerate((low, high)):
+                    if grouped:
+                        which = _load(builder, _past(builder, category, first, 4), WORD, 4 * i)
+                        which = _past(builder, kind, builder.zext(which, LONG), 1)
+                        which = builder.zext(_load(builder, which, BYTE), LONG)
+                        place = builder.or_(place, builder.shl(which, ir.Constant(LONG, 15)))
+                    entry = _past(builder, counts, place, 4)
+                    more = builder.add(_load(builder, entry, WORD), ir.Constant(WORD, 1))
+                    _store(builder, more, entry)
+
+            between = increment if count else None
+            zeros = [[_splat(0)] * VECTORS for _ in range(n_queries)]
+            word = ir.Constant(LONG, NIBBLES)
+            sums = _lookups(builder, tile, lookup, (ir.Constant(LONG, 0), word), zeros, between)
+            if n_queries == 2:
+                sums = _further_lookups(builder, tile, lookup, (word, n_nibbles), sums)
+            _extend(builder, sums, extents)
+            for v in range(VECTORS):
+                distances = [sums[j][v] for j in range(n_queries)]
+                low, high = (_place_of_two if n_queries == 2 else _place_of_three)(
+                    builder, *distances
+                )
+                for half in range(2):
+                    pairs = [x for i in range(16) for x in (16 * half + i, LANES + 16 * half + i)]
+                    whole = builder.shuffle_vector(low, high, ir.Constant(COUNTS, pairs))
+                    _store(builder, whole, _at(builder, out, (2 * v + half) * LANES))
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return places
+
+
+# Each is called as f(tiles, t, tables, extent, joint, categories, kinds, table).
+#
+# ``joint`` receives the places of the items of tile t.  ``extent[j]`` keeps the least and the
+# greatest distance from query j, lane by lane.  Where it counts, the places that ``joint`` held are
+# counted in ``table`` meanwhile: look-ups and increments use different parts of the processor.
+#
+# Three queries of one word: bits 10–15 are the first distance d, 5–9 half the second XOR d, 0–4 half
+# the third + 16 d + MIDDLE; right unless a distance is 64.  Two queries of one to four words: bits
+# 7–14 are the first distance d, 0–6 half the second + 16 d; right unless a distance is 255 or more.
+# (What is added makes neighbouring distances fall into different sets of the cache.)
+#
+# If grouped, the items whose places ``joint`` held have ``categories``, and a place is counted in the
+# table of its kind, ``kinds[category]``; else these two are not read.
+place_three = _places(3, count=False)
+count_and_place_three = _places(3, count=True)
+place_two = _places(2, count=False)
+count_and_place_two = _places(2, count=True)
+count_groups_and_place_two = _places(2, count=True, grouped=True)
+
+
+def _place_of_three(builder: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    """Low and high bytes."""
+    one, two, three, four, five = (_splat(shift) for shift in (1, 2, 3, 4, 5))
+    second = builder.and_(builder.xor(builder.lshr(b, one), a), _splat(31))
+    third = builder.add(builder.add(builder.lshr(c, one), builder.shl(a, four)), _splat(MIDDLE))
+    third = builder.and_(third, _splat(31))
+    high = builder.or_(builder.shl(a, two), builder.lshr(second, three))
+    return builder.or_(builder.shl(second, five), third), high
+
+
+def _place_of_two(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """Low and high bytes."""
+    one, four, seven = (_splat(shift) for shift in (1, 4, 7))
+    second = builder.and_(builder.add(builder.lshr(b, one), builder.shl(a, four)), _splat(127))
+    return builder.or_(builder.shl(a, seven), second), builder.lshr(a, one)
+
+
+def _lookups(
+    builder: Any,
+    tile: Any,
+    tables: Any,
+    nibbles: tuple[Any, Any],
+    sums: list[list[Any]],
+    between: Callable[[Any, int], None] | None = None,
+) -> list[list[Any]]:
+    """Add to sums ``[query][vector]`` what the tables hold for a range of nibbles, not empty.
+
+    Sums stop at 255.  ``between(nibble, vector)`` emits other work, for the two to overlap.
+    """
+    n_queries = len(sums)
+    shuffle = _function(builder, "llvm.x86.avx2.pshuf.b", VECTOR, [VECTOR, VECTOR])
+    add = _function(builder, f"llvm.uadd.sat.v{LANES}i8", VECTOR, [VECTOR, VECTOR])
+    before = builder.block
+    loop, after = builder.append_basic_block("nibbles"), builder.append_basic_block("summed")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    k = builder.phi(LONG)
+    k.add_incoming(nibbles[0], before)
+    starts = [[builder.phi(VECTOR) for _ in row] for row in sums]
+    for row, values in zip(starts, sums, strict=True):
+        for phi, value in zip(row, values, strict=True):
+            phi.add_incoming(value, before)
+    sums = [list(row) for row in starts]
+    for step in range(STEPS):
+        nibble = builder.add(k, ir.Constant(LONG, step))
+        row = _past(builder, tables, nibble, n_queries * LANES)
+        items = _past(builder, tile, nibble, TILE)
+        table = [_load(builder, _at(builder, row, j * LANES)) for j in range(n_queries)]
+        for v in range(VECTORS):
+            bits = _load(builder, _at(builder, items, v * LANES))
+            for j in range(n_queries):
+                found = builder.call(shuffle, [table[j], bits])
+                sums[j][v] = builder.call(add, [sums[j][v], found])
+            if between is not None:
+                between(nibble, v)
+    following = builder.add(k, ir.Constant(LONG, STEPS))
+    k.add_incoming(following, builder.block)
+    for row, values in zip(starts, sums, strict=True):
+        for phi, value in zip(row, values, strict=True):
+            phi.add_incoming(value, builder.block)
+    builder.cbranch(builder.icmp_signed("<", following, nibbles[1]), loop, after)
+    builder.position_at_end(after)
+    return sums
+
+
+def _further_lookups(
+    builder: Any, tile: Any, tables: Any, nibbles: tuple[Any, Any], sums: list[list[Any]]
+) -> list[list[Any]]:
+    """The same for a range that may be empty."""
+    before = builder.block
+    more, after = builder.append_basic_block("more"), builder.append_basic_block("all")
+    builder.cbranch(builder.icmp_signed("<", *nibbles), more, after)
+    builder.position_at_end(more)
+    found = _lookups(builder, tile, tables, nibbles, sums)
+    last = builder.block
+    builder.branch(after)
+    builder.position_at_end(after)
+    joined = [[builder.phi(VECTOR) for _ in row] for row in sums]
+    for j, row in enumerate(joined):
+        for v, phi in enumerate(row):
+            phi.add_incoming(sums[j][v], before)
+            phi.add_incoming(found[j][v], last)
+    return joined
+
+
+def _extend(builder: Any, sums: list[list[Any]], extents: Any) -> None:
+    """Keep the least and the greatest of each lane."""
+    for j, row in enumerate(sums):
+        for side, sign in enumerate("<>"):
+            place = _at(builder, extents, (2 * j + side) * LANES)
+            value = _load(builder, place)
+            for new in row:
+                value = builder.select(builder.icmp_unsigned(sign, new, value), new, value)
+            _store(builder, value, place)
+
+
+def _tile(context: Any, builder: Any, signature: Any, arguments: Any) -> tuple[Any, Any]:
+    """Pointer to tile ``t`` of ``tiles``, the first two arguments, and the number of nibbles."""
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    n_nibbles = builder.extract_value(array.shape, 1)
+    size = builder.mul(n_nibbles, ir.Constant(LONG, TILE))
+    start = builder.bitcast(array.data, BYTE.as_pointer())
+    return builder.gep(start, [builder.mul(arguments[1], size)]), n_nibbles
+
+
+def _data(
+    context: Any, builder: Any, signature: Any, arguments: Any, which: tuple[int, ...]
+) -> list[Any]:
+    """Pointers to the first bytes of array arguments."""
+    arrays = (
+        context.make_array(signature.args[i])(context, builder, arguments[i]) for i in which
+    )
+    return [builder.bitcast(array.data, BYTE.as_pointer()) for array in arrays]
+
+
+def _function(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
+    """An LLVM intrinsic, declared once in a module."""
+    known = builder.module.globals.get(name)
+    return known or ir.Function(builder.module, ir.FunctionType(result, arguments), name)
+
+
+def _splat(value: int) -> Any:
+    return ir.Constant(VECTOR, [value] * LANES)
+
+
+def _at(builder: Any, pointer: Any, offset: int) -> Any:
+    return builder.gep(pointer, [ir.Constant(LONG, offset)])
+
+
+def _past(builder: Any, pointer: Any, count: Any, size: int) -> Any:
+    return builder.gep(pointer, [builder.mul(count, ir.Constant(LONG, size))])
+
+
+def _load(builder: Any, pointer: Any, kind: Any = VECTOR, offset: int = 0) -> Any:
+    value = builder.load(builder.bitcast(_at(builder, pointer, offset), kind.as_pointer()))
+    value.align = 1
+    return value
+
+
+def _store(builder: Any, value: Any, pointer: Any) -> None:
+    builder.store(value, builder.bitcast(pointer, value.type.as_pointer())).align = 1
