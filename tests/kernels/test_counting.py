@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bittern.kernels import double, long, pairs, reference, short
+from bittern.kernels import kinds, long, pairs, reference, short, triples, twos, vectors
 
 MODULES = {"short": short, "long": long}
+if vectors.available():
+    MODULES |= {"triples": triples, "twos": twos}
 
 
 def random_words(rng, n, n_bits):
@@ -22,13 +24,16 @@ def planes_of(words):
 
 
 def modules_for(n_bits):
-    """Every kernel module that takes codes of this length."""
-    return [{1: short, 2: double}.get(-(-n_bits // 64), long), long]
+    """Every kernel module that takes codes of this length, on this processor."""
+    vector = [] if not vectors.available() else [triples] if n_bits <= 64 else [twos]
+    return [*(vector if n_bits <= 256 else []), *([short] if n_bits <= 64 else []), long]
 
 
 def category_modules_for(n_bits):
     """Those of them that count by category."""
-    return [short, long] if n_bits <= 64 else [long]
+    if n_bits > 64:
+        return [long]
+    return [kinds, short, long] if vectors.available() else [short, long]
 
 
 def assert_same(kernel, twin, arguments, shape, before):
@@ -60,12 +65,13 @@ def test_the_twin_of_count_ranges_counts_by_hand(n_bits):
 
 
 def random_categories(rng, n, n_queries, n_categories, n_levels):
-    """Categories of items, ascending, where each begins, and their levels; all levels occur."""
+    """Categories of items, ascending, where each begins, and tags; the highest level occurs."""
     categories = np.sort(rng.integers(0, n_categories, n)).astype(np.uint32)
     starts = np.searchsorted(categories, np.arange(n_categories + 1))
-    levels = rng.integers(0, n_levels, (n_queries, n_categories)).astype(np.uint16)
-    levels[0, categories[n // 2]] = n_levels - 1
-    return categories, starts, levels
+    tags = n_levels - 1
+    query_masks, masks = random_words(rng, n_queries, tags), random_words(rng, n_categories, tags)
+    query_masks[0] = masks[categories[n // 2]] = np.uint64(2**tags - 1)
+    return categories, starts, query_masks, planes_of(masks), n_levels > 2
 
 
 @pytest.mark.parametrize("first", range(1, 301, 50))
@@ -153,8 +159,8 @@ def range_of(kind, n):
 )
 @settings(deadline=None, max_examples=150)
 def test_ranges_may_differ_or_agree_within_a_quad(kinds, n_bits, n, random_state):
-    # Four queries with one range go together in `short`; others are moved one by one.  700 items
-    # are more than a run of `long`.
+    # Queries with one range go together, three or four of them; others are moved one by one.  700
+    # items are more than a run of `long` and several tiles of `triples` and `twos`.
     rng = np.random.default_rng(random_state)
     queries, database = random_words(rng, len(kinds), n_bits), random_words(rng, n, n_bits)
     bounds = np.array([range_of(kind, n) for kind in kinds], np.int64)
@@ -192,8 +198,8 @@ def test_more_items_than_a_tile_holds(n_bits, n):
     rng = np.random.default_rng(n)
     queries, database = random_words(rng, 5, n_bits), random_words(rng, n, n_bits)
     starts, stops = np.array([0, n - 5, 100, n, n // 2]), np.array([n, n, n - 100, n, n // 2 + 1])
-    categories, begins, _ = random_categories(rng, n, 5, 3, 3)
-    levels = np.array([[0, 1, 2], [2, 1, 0], [0, 0, 0], [1, 1, 1], [2, 0, 2]], np.uint16)
+    categories, begins, tags, masks, graded = random_categories(rng, n, 5, 3, 3)
+    tags[2] = 0
     planes = planes_of(database)
     for kernels in modules_for(n_bits):
         added = assert_same(
@@ -208,7 +214,7 @@ def test_more_items_than_a_tile_holds(n_bits, n):
         added = assert_same(
             kernels.count_categories,
             reference.count_categories,
-            (queries, planes, categories, begins, levels),
+            (queries, planes, categories, begins, tags, masks, graded),
             (5, 3, n_bits + 1),
             before=0,
         )
@@ -228,6 +234,48 @@ def test_the_nearest_and_the_farthest_distance_have_a_place(n_bits, value):
         kernels.count_ranges(queries, planes, np.full(5, 2), np.full(5, 5), counts)
         assert counts[:, :, n_bits if value else 0].tolist() == [[8, 3]] * 5
         assert counts.sum() == 55
+
+
+@pytest.mark.parametrize("n_bits", [64, 128, 255, 256])
+def test_items_at_every_distance_up_to_the_complement(n_bits):
+    # Vector kernels cannot tell the greatest distances apart and must notice them.
+    rng = np.random.default_rng(n_bits)
+    queries = random_words(rng, 6, n_bits)
+    flips = np.tri(n_bits + 1, -(-n_bits // 64) * 64, -1, dtype=bool)
+    flips = np.packbits(flips, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+    database = np.concatenate([queries[:1] ^ flips, random_words(rng, 300, n_bits)])
+    starts, stops = np.full(6, 0), np.full(6, n_bits + 1)
+    categories, begins, tags, masks, graded = random_categories(rng, len(database), 6, 5, 3)
+    for kernels in modules_for(n_bits):
+        added = assert_same(
+            kernels.count_ranges,
+            reference.count_ranges,
+            (queries, planes_of(database), starts, stops),
+            (6, 2, n_bits + 1),
+            before=0,
+        )
+        assert (added[0, 1] == 1).all()
+    for kernels in category_modules_for(n_bits):
+        assert_same(
+            kernels.count_categories,
+            reference.count_categories,
+            (queries, planes_of(database), categories, begins, tags, masks, graded),
+            (6, 3, n_bits + 1),
+            before=0,
+        )
+
+
+def test_a_processor_without_avx2_gets_the_plain_kernels(monkeypatch):
+    from bittern.relevance import planes
+
+    words = np.zeros((2, 1), np.uint64)
+    monkeypatch.setattr(vectors.config, "CPU_NAME", "generic")
+    assert not vectors.available()
+    assert planes.range_kernels(words) is planes.category_kernels(words) is short
+    assert planes.range_kernels(np.zeros((2, 2), np.uint64)) is long
+    monkeypatch.setattr(vectors.config, "CPU_NAME", None)
+    monkeypatch.setattr(vectors.platform, "machine", lambda: "aarch64")
+    assert not vectors.available()
 
 
 @pytest.mark.parametrize("name", MODULES)

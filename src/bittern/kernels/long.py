@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from bittern.kernels.bits import popcount
+from bittern.kernels.pairs import shared_tags
 
 RUN = 256  # items whose distances are held at once
 TILE = 1 << 15  # words of the database that stay near while all queries pass
@@ -82,26 +83,25 @@ def measure(query, planes, start, out):
 
 
 @njit(cache=True, nogil=True)
-def count_categories(queries, planes, categories, starts, levels, counts):
-    """Add to ``counts[q, v, d]``: items at distance d whose category has level v for q.
+def count_categories(queries, planes, categories, starts, query_masks, masks, graded, counts):
+    """Add to ``counts[q, v, d]``: items at distance d that share v tags with q.
 
-    ``categories[i]`` is the category of item i and ``levels[q, c]`` the level of category c;
-    ``starts``, where categories begin, is for the twin in ``kernels.short``.
+    At most 1 if not graded.  ``categories[i]`` is the category of item i; ``masks[w, c]`` is word w
+    of its tags; ``starts``, where categories begin, is for the twin in ``kernels.short``.
     """
-    n_words, n = planes.shape
+    n = planes.shape[1]
     n_queries, n_distances = queries.shape[0], counts.shape[2]
     flat = counts.reshape(n_queries, -1)
     buffer = np.empty(RUN, np.uint64)
-    offsets = np.empty(levels.shape[1], np.uint64)
-    tile = max(RUN, TILE // n_words)
-    for near in range(0, n, tile):
-        far = min(n, near + tile)
-        for q in range(n_queries):
-            histogram = flat[q]
-            for c in range(levels.shape[1]):
-                offsets[c] = levels[q, c] * n_distances
-            for s in range(near, far, RUN):
-                width = min(RUN, far - s)
-                measure(queries[q], planes, s, buffer[:width])
-                for i in range(width):
-                    histogram[buffer[i] + offsets[categories[s + i]]] += ONE
+    levels = np.empty((1, masks.shape[1]), np.uint16)
+    offsets = np.empty(masks.shape[1], np.uint64)
+    for q in range(n_queries):
+        histogram = flat[q]
+        shared_tags(query_masks[q : q + 1], masks, graded, levels)
+        for c in range(masks.shape[1]):
+            offsets[c] = levels[0, c] * n_distances
+        for s in range(0, n, RUN):
+            width = min(RUN, n - s)
+            measure(queries[q], planes, s, buffer[:width])
+            for i in range(width):
+                histogram[buffer[i] + offsets[categories[s + i]]] += ONE

@@ -16,17 +16,26 @@ def hamming(queries: Array, planes: Array) -> Array:
 
 
 def count_ranges(queries: Array, planes: Array, starts: Array, stops: Array, counts: Array) -> None:
-    """Twin of ``short.count_ranges`` and ``long.count_ranges``."""
+    """Twin of ``count_ranges`` in ``short``, ``long``, ``triples`` and ``twos``."""
     item = np.arange(planes.shape[1])
     levels = (starts[:, None] <= item) & (item < stops[:, None])
     _add(counts, levels.astype(np.intp), hamming(queries, planes))
 
 
 def count_categories(
-    queries: Array, planes: Array, categories: Array, starts: Array, levels: Array, counts: Array
+    queries: Array,
+    planes: Array,
+    categories: Array,
+    starts: Array,
+    query_masks: Array,
+    masks: Array,
+    graded: bool,
+    counts: Array,
 ) -> None:
-    """Twin of ``short.count_categories`` and ``long.count_categories``."""
-    _add(counts, levels[:, categories].astype(np.intp), hamming(queries, planes))
+    """Twin of ``count_categories`` in ``short``, ``long`` and ``kinds``."""
+    levels = np.empty((len(queries), masks.shape[1]), np.intp)
+    shared_tags(query_masks, masks, graded, levels)
+    _add(counts, levels[:, categories], hamming(queries, planes))
 
 
 def move_listed(

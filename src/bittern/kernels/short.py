@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from bittern.kernels.bits import popcount
+from bittern.kernels.pairs import shared_tags
 
 STRIDE = 128  # entries a row of the joint table: 65 distances, rounded up to a shift
 SHIFT = np.uint64(7)
@@ -100,27 +101,29 @@ def _move_range(query, relevant, counts):
 
 
 @njit(cache=True, nogil=True)
-def count_categories(queries, planes, categories, starts, levels, counts):
-    """Add to ``counts[q, v, d]``: items at distance d whose category has level v for q.
+def count_categories(queries, planes, categories, starts, query_masks, masks, graded, counts):
+    """Add to ``counts[q, v, d]``: items at distance d that share v tags with q.
 
-    ``categories[i]`` is the category of item i, ascending; ``starts[c]`` is where category c
-    begins; ``levels[q, c]`` is the level of category c for query q.
+    At most 1 if not graded.  ``categories[i]`` is the category of item i, ascending; ``starts[c]``
+    is where category c begins; ``masks[w, c]`` is word w of its tags.
     """
     database = planes[0]
     n_queries, n_levels, n_distances = counts.shape
     flat = counts.reshape(n_queries, -1)[:, : 2 * n_distances]
     tables = np.zeros((2, 2 * 65 * WIDE), np.uint32)
-    offsets = np.zeros((2, levels.shape[1]), np.uint32)
+    levels = np.empty((4, masks.shape[1]), np.uint16)
+    offsets = np.zeros((2, masks.shape[1]), np.uint32)
     words = np.zeros(4, np.uint64)
     spare = np.zeros((4, 2 * n_distances), np.uint32)  # for queries that the last quad lacks
     for q in range(0, n_queries, 4):
         width = min(4, n_queries - q)
+        shared_tags(query_masks[q : q + width], masks, graded, levels)
         offsets[:] = 0
         for j in range(width):
             words[j] = queries[q + j, 0]
             step, row = n_distances * (1 if j % 2 else WIDE), offsets[j // 2]
-            for c in range(levels.shape[1]):
-                row[c] += min(levels[q + j, c], 1) * step
+            for c in range(masks.shape[1]):
+                row[c] += min(levels[j, c], 1) * step
         _scan_categories(words, database, categories, offsets, tables)
         out = spare
         out[:width] = flat[q : q + width]
@@ -129,7 +132,7 @@ def count_categories(queries, planes, categories, starts, levels, counts):
         flat[q : q + width] = out[:width]
         if n_levels > 2:
             for j in range(width):
-                _grade(words[j], database, starts, levels[q + j], counts[q + j])
+                _grade(words[j], database, starts, levels[j], counts[q + j])
 
 
 @njit(cache=True, nogil=True)

@@ -93,11 +93,11 @@ def _scratch():
 def _scan(tiles, first, last, scratch):
     """Count tiles ``first … last - 1``."""
     tables, extent, joint, table = scratch
-    none = extent[0, 0]  # no categories
+    none = extent[0, 0]  # no kinds
     for t in range(first, min(last, first + LAG)):
-        place_three(tiles, t, tables, extent, joint[t % LAG], none, none, table)
+        place_three(tiles, t, tables, extent, joint[t % LAG], none, 0, table)
     for t in range(first + LAG, last):
-        count_and_place_three(tiles, t, tables, extent, joint[t % LAG], none, none, table)
+        count_and_place_three(tiles, t, tables, extent, joint[t % LAG], none, 0, table)
     flat = table.reshape(-1)
     for t in range(max(first, last - LAG), last):
         for i in range(TILE):

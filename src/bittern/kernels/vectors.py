@@ -104,36 +104,26 @@ def _places(n_queries: int, count: bool, grouped: bool = False) -> Any:
         tables: Any,
         extent: Any,
         joint: Any,
-        categories: Any,
         kinds: Any,
+        shift: Any,
         table: Any,
     ) -> Any:
         signature = types.void(
-            tiles, types.intp, tables, extent, joint, categories, kinds, table
+            tiles, types.intp, tables, extent, joint, kinds, types.uint8, table
         )
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             tile, n_nibbles = _tile(context, builder, signature, arguments)
-            lookup, extents, out, category, kind, counts = _data(
-                context, builder, signature, arguments, (2, 3, 4, 5, 6, 7)
+            lookup, extents, out, kind, counts = _data(
+                context, builder, signature, arguments, (2, 3, 4, 5, 7)
             )
 
             def increment(nibble: Any, v: int) -> None:
                 """Count two of the places that ``out`` still holds."""
-                first = builder.add(
-                    builder.mul(nibble, ir.Constant(LONG, TILE // NIBBLES)),
-                    ir.Constant(LONG, 2 * v),
-                )
-                pair = _load(builder, _past(builder, out, first, 2), WORD)
-                pair = builder.zext(pair, LONG)
+                these = _past(builder, out, nibble, 2 * TILE // NIBBLES)
+                pair = builder.zext(_load(builder, _at(builder, these, 4 * v), WORD), LONG)
                 low = builder.and_(pair, ir.Constant(LONG, 0xFFFF))
-                high = builder.lshr(pair, ir.Constant(LONG, 16))
-                for i, place in enumerate((low, high)):
-                    if grouped:
-                        which = _load(builder, _past(builder, category, first, 4), WORD, 4 * i)
-                        which = _past(builder, kind, builder.zext(which, LONG), 1)
-                        which = builder.zext(_load(builder, which, BYTE), LONG)
-                        place = builder.or_(place, builder.shl(which, ir.Constant(LONG, 15)))
+                for place in (low, builder.lshr(pair, ir.Constant(LONG, 16))):
                     entry = _past(builder, counts, place, 4)
                     more = builder.add(_load(builder, entry, WORD), ir.Constant(WORD, 1))
                     _store(builder, more, entry)
@@ -150,6 +140,10 @@ def _places(n_queries: int, count: bool, grouped: bool = False) -> Any:
                 low, high = (_place_of_two if n_queries == 2 else _place_of_three)(
                     builder, *distances
                 )
+                if grouped:
+                    kinds = _load(builder, _at(builder, kind, v * LANES))
+                    kinds = builder.lshr(kinds, _spread(builder, arguments[6]))
+                    high = builder.or_(high, builder.shl(kinds, _splat(6)))
                 for half in range(2):
                     pairs = [x for i in range(16) for x in (16 * half + i, LANES + 16 * half + i)]
                     whole = builder.shuffle_vector(low, high, ir.Constant(COUNTS, pairs))
@@ -161,7 +155,7 @@ def _places(n_queries: int, count: bool, grouped: bool = False) -> Any:
     return places
 
 
-# Each is called as f(tiles, t, tables, extent, joint, categories, kinds, table).
+# Each is called as f(tiles, t, tables, extent, joint, kinds, shift, table).
 #
 # ``joint`` receives the places of the items of tile t.  ``extent[j]`` keeps the least and the
 # greatest distance from query j, lane by lane.  Where it counts, the places that ``joint`` held are
@@ -172,13 +166,14 @@ def _places(n_queries: int, count: bool, grouped: bool = False) -> Any:
 # 7–14 are the first distance d, 0–6 half the second + 16 d; right unless a distance is 255 or more.
 # (What is added makes neighbouring distances fall into different sets of the cache.)
 #
-# If grouped, the items whose places ``joint`` held have ``categories``, and a place is counted in the
-# table of its kind, ``kinds[category]``; else these two are not read.
+# If grouped, codes have one word, and bits 14 and 15 are the kind of the item: the low bits of
+# ``kinds[i] >> shift``.  Else ``kinds`` and ``shift`` are not read.
 place_three = _places(3, count=False)
 count_and_place_three = _places(3, count=True)
 place_two = _places(2, count=False)
 count_and_place_two = _places(2, count=True)
-count_groups_and_place_two = _places(2, count=True, grouped=True)
+place_two_of_kinds = _places(2, count=False, grouped=True)
+count_and_place_two_of_kinds = _places(2, count=True, grouped=True)
 
 
 def _place_of_three(builder: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
@@ -302,6 +297,12 @@ def _function(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any
     return known or ir.Function(builder.module, ir.FunctionType(result, arguments), name)
 
 
+def _spread(builder: Any, value: Any) -> Any:
+    """A vector of one byte that is known only at run time."""
+    one = builder.insert_element(_splat(0), value, ir.Constant(WORD, 0))
+    return builder.shuffle_vector(one, _splat(0), ir.Constant(COUNTS, [0] * LANES))
+
+
 def _splat(value: int) -> Any:
     return ir.Constant(VECTOR, [value] * LANES)
 
@@ -314,8 +315,8 @@ def _past(builder: Any, pointer: Any, count: Any, size: int) -> Any:
     return builder.gep(pointer, [builder.mul(count, ir.Constant(LONG, size))])
 
 
-def _load(builder: Any, pointer: Any, kind: Any = VECTOR, offset: int = 0) -> Any:
-    value = builder.load(builder.bitcast(_at(builder, pointer, offset), kind.as_pointer()))
+def _load(builder: Any, pointer: Any, kind: Any = VECTOR) -> Any:
+    value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
     value.align = 1
     return value
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_WORDS = 4  # that the kernels for AVX2 take
-
 __all__ = ["category_kernels", "range_kernels", "word_planes"]
 
 
@@ -25,21 +23,25 @@ def range_kernels(words: NDArray[np.uint64]) -> ModuleType:
 
     Imported here, because compiled code loads slowly.
     """
-    from bittern.kernels import vectors
+    from bittern.kernels import long, short, vectors
 
-    if words.shape[1] == 1 and vectors.available():
+    if vectors.available() and words.shape[1] == 1:
         from bittern.kernels import triples
 
         return triples
-    return category_kernels(words)
+    if vectors.available() and words.shape[1] <= 4:
+        from bittern.kernels import twos
+
+        return twos
+    return short if words.shape[1] == 1 else long
 
 
 def category_kernels(words: NDArray[np.uint64]) -> ModuleType:
     """The kernels that count by category, for codes of this width on this processor."""
     from bittern.kernels import long, short, vectors
 
-    if words.shape[1] <= MOST_WORDS and vectors.available():
-        from bittern.kernels import twos
+    if vectors.available() and words.shape[1] == 1:
+        from bittern.kernels import kinds
 
-        return twos
+        return kinds
     return short if words.shape[1] == 1 else long

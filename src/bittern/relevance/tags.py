@@ -81,15 +81,21 @@ class TagRelevance(Relevance):
         order = self.order[part]
         planes = word_planes(database, order)
         first, last = self.sets[order[0]], self.sets[order[-1]]
-        categories = (self.sets[order] - first).astype(np.uint32)
-        starts = np.searchsorted(categories, np.arange(last - first + 2))
+        sets = self.sets[order] - first
+        starts = np.concatenate(([0], np.cumsum(np.bincount(sets))))
+        categories, masks = sets.astype(np.uint32), self.masks[:, first : last + 1].copy()
 
         def count(rows: slice) -> None:
-            inside = range(rows.start, rows.stop)
-            for some in row_blocks(len(inside), 2 * int(last - first + 1)):
-                r = slice(inside[some.start], inside[some.stop - 1] + 1)
-                levels = self._levels(r, slice(first, last + 1))
-                kernels.count_categories(queries[r], planes, categories, starts, levels, counts[r])
+            kernels.count_categories(
+                queries[rows],
+                planes,
+                categories,
+                starts,
+                self.query_masks[rows],
+                masks,
+                self.graded,
+                counts[rows],
+            )
 
         return count
 
