@@ -265,6 +265,20 @@ def test_items_at_every_distance_up_to_the_complement(n_bits):
         )
 
 
+def test_many_tags_are_shared_alike(monkeypatch):
+    rng = np.random.default_rng(3)
+    queries, database = random_words(rng, 11, 30), random_words(rng, 500, 30)
+    categories, starts, *_ = random_categories(rng, 500, 11, 20, 3)
+    tags, masks = random_words(rng, 11, 300), planes_of(random_words(rng, 20, 300))
+    arguments = queries, planes_of(database), categories, starts, tags, masks, True
+    shape = (11, 301, 31)
+    for most in (0, 1 << 25):
+        if vectors.available():
+            monkeypatch.setattr(kinds, "MOST_BITS", most)
+        for kernels in category_modules_for(30):
+            assert_same(kernels.count_categories, reference.count_categories, arguments, shape, 1)
+
+
 def test_a_processor_without_avx2_gets_the_plain_kernels(monkeypatch):
     from bittern.relevance import planes
 

@@ -46,10 +46,10 @@ def count_ranges(queries, planes, starts, stops, counts):
             _scan_four(queries, q, database, tables)
             _unload_four(tables, counts, q, 0)
             for j in range(q, q + 4):
-                _move_range(queries[j, 0], database[starts[j] : stops[j]], counts[j])
+                move_range(queries[j, 0], database[starts[j] : stops[j]], counts[j])
     for q in range(4 * n_quads, queries.shape[0]):
-        _scan_one(queries[q, 0], database, counts[q, 0])
-        _move_range(queries[q, 0], database[starts[q] : stops[q]], counts[q])
+        scan_one(queries[q, 0], database, counts[q, 0])
+        move_range(queries[q, 0], database[starts[q] : stops[q]], counts[q])
 
 
 @njit(cache=True, nogil=True)
@@ -85,14 +85,15 @@ def _unload(table, stride, by_row, by_column):
             row[:] = 0
 
 
-@njit(cache=True, nogil=True)
-def _scan_one(query, database, histogram):
+@njit(inline="always")
+def scan_one(query, database, histogram):
+    """Count all items by distance."""
     for i in range(database.shape[0]):
         histogram[popcount(query ^ database[i])] += ONE
 
 
-@njit(cache=True, nogil=True)
-def _move_range(query, relevant, counts):
+@njit(inline="always")
+def move_range(query, relevant, counts):
     """Move the items of ``relevant`` from level 0 to level 1."""
     for i in range(relevant.shape[0]):
         d = popcount(query ^ relevant[i])

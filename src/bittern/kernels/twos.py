@@ -9,18 +9,24 @@ counts for queries that have an item too far away for this.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from bittern.kernels import long
 from bittern.kernels.bits import popcount
 from bittern.kernels.vectors import (
+    LAG,
     LANES,
-    NIBBLES,
     TILE,
+    clear,
     count_and_place_two,
-    fill_table,
+    load_queries,
     place_two,
+    scratch_for,
+    take_extent,
     take_row,
     tiles_of,
 )
@@ -28,132 +34,117 @@ from bittern.kernels.vectors import (
 ROWS, HALVES = 256, 128  # first distances, and halves of the second, in the table
 PARTS = HALVES // LANES
 SHIFTS = HALVES // 16  # rows are shifted by 16 d
-LAG = 2  # tiles between finding places and counting them, lest the counting wait
 ONE = np.uint32(1)
 
 _recount = long.count_ranges
 
 
-@njit(cache=True, nogil=True)
-def count_ranges(queries, planes, starts, stops, counts):
+def count_ranges(
+    queries: NDArray[np.uint64],
+    planes: NDArray[np.uint64],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    counts: NDArray[np.uint32],
+) -> None:
     """Add to ``counts[q, v, d]``: items at distance d; v is 1 in ``starts[q]:stops[q]``, else 0."""
-    tiles = tiles_of(planes)
-    n_queries, n_tiles, n = queries.shape[0], tiles.shape[0], planes.shape[1]
-    filled = np.uint32(n_tiles * TILE - n)
-    scratch = _scratch(queries.shape[1])
-    found = np.empty((2, 2, counts.shape[2]), np.uint32)
-    zero = np.zeros(queries.shape[1], np.uint64)
+    scratch = scratch_for(2, len(planes), counts.shape[2], (ROWS, HALVES), (SHIFTS, HALVES))
+    _count_ranges(queries, planes, tiles_of(planes), starts, stops, scratch, counts)
+
+
+@njit(cache=True, nogil=True)
+def _count_ranges(queries, planes, tiles, starts, stops, scratch, counts):
+    n_queries, n_tiles, n_distances = queries.shape[0], tiles.shape[0], counts.shape[2]
+    filled = np.uint32(n_tiles * TILE - planes.shape[1])
+    found, words = scratch.found, scratch.words
     for q in range(0, n_queries, 2):
-        last = min(q + 1, n_queries - 1)
-        fill_table(queries[q], scratch[0], 0)
-        fill_table(queries[last], scratch[0], 1)
+        other = min(q + 1, n_queries - 1)
+        load_queries(queries, q, scratch)
         start, stop = starts[q], stops[q]
         near, far = -(-start // TILE), stop // TILE
-        if starts[last] != start or stops[last] != stop or far <= near:
+        if starts[other] != start or stops[other] != stop or far <= near:
             near = far = 0
-        differ = _distance(queries[q], queries[last]) & np.uint64(1)
-        found[:] = 0
-        _scan(tiles, 0, near, scratch)
-        _scan(tiles, far, n_tiles, scratch)
-        exact = _unload(differ, scratch, found[:, 0])
-        _scan(tiles, near, far, scratch)
-        exact &= _unload(differ, scratch, found[:, 1])
+        exact = True
+        first, last = 0, near
+        for piece in range(3):  # before the range, behind it, inside it
+            if piece == 1:
+                first, last = far, n_tiles
+            elif piece == 2:
+                first, last = near, far
+            _scan(tiles, first, last, scratch)
+            if piece > 0:
+                exact &= _unload(scratch, found[piece - 1])
         if not exact:
-            some = slice(q, last + 1)
+            some = slice(q, other + 1)
             _recount(queries[some], planes, starts[some], stops[some], counts[some])
             continue
-        for j in range(q, last + 1):
-            here, start, stop = counts[j], starts[j], stops[j]
-            found[j - q, 0, _distance(queries[j], zero)] -= filled
-            here[:2] += found[j - q]
-            if far > near:
-                _move_range(queries[j], planes, start, near * TILE, here)
-                _move_range(queries[j], planes, far * TILE, stop, here)
-            else:
-                _move_range(queries[j], planes, start, stop, here)
-
-
-@njit(cache=True, nogil=True)
-def _distance(a, b):
-    d = np.uint64(0)
-    for w in range(a.shape[0]):
-        d += popcount(a[w] ^ b[w])
-    return d
+        for j in range(q, other + 1):
+            here = counts[j]
+            length = np.uint64(0)
+            for w in range(words.shape[1]):
+                length += popcount(queries[j, w])
+            found[0, j - q, length] -= filled
+            for level in range(2):
+                for d in range(n_distances):
+                    here[level, d] += found[level, j - q, d]
+            inside, outside = near * TILE, far * TILE
+            if far == near:
+                inside = outside = stops[j]
+            _move_range(queries[j], planes, starts[j], inside, here)
+            _move_range(queries[j], planes, outside, stops[j], here)
 
 
 @njit(cache=True, nogil=True)
 def _move_range(query, planes, start, stop, counts):
     """Move items start … stop - 1 from level 0 to level 1."""
     for i in range(start, stop):
-        d = _distance(query, planes[:, i])
+        d = np.uint64(0)
+        for w in range(query.shape[0]):
+            d += popcount(query[w] ^ planes[w, i])
         counts[0, d] -= ONE
         counts[1, d] += ONE
 
 
 @njit(cache=True, nogil=True)
-def _scratch(n_words):
-    """Tables of look-ups, extents, places of some tiles, the counts of places."""
-    extent = np.empty((2, 2, LANES), np.uint8)
-    extent[:, 0], extent[:, 1] = 255, 0
-    joint = np.empty((LAG, TILE), np.uint16)
-    table = np.zeros((ROWS, HALVES), np.uint32)
-    return np.empty((n_words * NIBBLES, 2, LANES), np.uint8), extent, joint, table
-
-
-@njit(cache=True, nogil=True)
 def _scan(tiles, first, last, scratch):
     """Count tiles ``first … last - 1``."""
-    tables, extent, joint, table = scratch
-    none = extent[0, 0]  # no kinds
+    tables, extent, joint, table = scratch.tables, scratch.extent, scratch.joint, scratch.table
+    none = joint[0]  # no kinds
     for t in range(first, min(last, first + LAG)):
         place_two(tiles, t, tables, extent, joint[t % LAG], none, 0, table)
     for t in range(first + LAG, last):
         count_and_place_two(tiles, t, tables, extent, joint[t % LAG], none, 0, table)
     flat = table.reshape(-1)
     for t in range(max(first, last - LAG), last):
-        for i in range(TILE):
+        for i in range(joint.shape[1]):
             flat[joint[t % LAG, i]] += ONE
 
 
 @njit(cache=True, nogil=True)
-def _unload(differ, scratch, histograms):
+def _unload(scratch, found):
     """Add the counts to two histograms and empty them; False if an item was too far away."""
-    _, extent, _, table = scratch
-    bounds = take_extent(extent)
-    if bounds[:, 1].max() >= ROWS - 1:
-        table[:] = 0
+    if take_extent(scratch) >= ROWS - 1:
+        clear(scratch.table.reshape(-1))
         return False
-    take_table(table, 0, bounds, differ, histograms[0], histograms[1])
+    take_table(scratch, 0, found[0], found[1])
     return True
 
 
 @njit(cache=True, nogil=True)
-def take_extent(extent):
-    """Least and greatest distance from each query, over all lanes, which begin anew."""
-    bounds = np.empty((extent.shape[0], 2), np.int64)
-    for j in range(extent.shape[0]):
-        bounds[j] = extent[j, 0].min(), extent[j, 1].max()
-    extent[:, 0], extent[:, 1] = 255, 0
-    return bounds
-
-
-@njit(cache=True, nogil=True)
-def take_table(table, start, bounds, differ, first, second):
-    """Add the counts of a table to two histograms, and empty them.
-
-    The table's first row is row ``start``; ``bounds`` are the least and the greatest distances;
-    ``differ`` is 1 if one distance is odd where the other is even.
-    """
-    columns = np.zeros((SHIFTS, HALVES), np.uint32)
+def take_table(scratch, start, first, second):
+    """Add the counts in rows ``start`` and following to two histograms, and empty them."""
+    table, columns, bounds, words = scratch.table, scratch.columns, scratch.bounds, scratch.words
+    differ = np.uint64(0)  # odd if one distance is odd where the other is even
+    for w in range(words.shape[1]):
+        differ += popcount(words[0, w] ^ words[1, w])
     for d in range(bounds[0, 0], bounds[0, 1] + 1):
         total, row = np.uint32(0), (start + d) * PARTS
         for part in range(PARTS):
             total += take_row(table, row + part, columns, d % SHIFTS * PARTS + part)
-        if total > 0:
-            first[d] += total
+        first[d] += total
     for shift in range(SHIFTS):
-        odd = np.uint64(shift & 1) ^ differ
+        odd = (np.uint64(shift) ^ differ) & np.uint64(1)
         for e in range(bounds[1, 0] >> 1, (bounds[1, 1] >> 1) + 1):
             here = columns[shift, (e + 16 * shift) % HALVES]
             if here > 0:
                 second[np.uint64(2 * e) + odd] += here
+    clear(columns.reshape(-1))

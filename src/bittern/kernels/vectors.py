@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 LANES = 32  # items in a vector
 VECTORS = 4  # vectors in a tile
 TILE = LANES * VECTORS
 NIBBLES = 16  # of four bits each, in a word
+LAG = 2  # tiles between finding places and counting them, lest the counting wait
 STEPS = 2  # nibbles in one turn of the loop: with more, the compiler runs out of registers
 MIDDLE = 8  # puts the commonest distances of 64-bit codes into the middle of a line of the cache
 
@@ -47,32 +49,98 @@ def available() -> bool:
     return bool(llvmlite.binding.get_host_cpu_features().get("avx2", False))
 
 
-@njit(cache=True, nogil=True)
-def fill_table(query, tables, j):
-    """Set ``tables[k, j]`` to the distances from nibble k of a query, given as words."""
-    for w in range(query.shape[0]):
-        for k in range(NIBBLES):
-            nibble = (query[w] >> np.uint64(4 * k)) & np.uint64(15)
-            for x in range(LANES):
-                tables[w * NIBBLES + k, j, x] = NEAR[nibble, x]
-
-
-@njit(cache=True, nogil=True)
-def tiles_of(planes):
+def tiles_of(planes: NDArray[np.uint64]) -> NDArray[np.uint8]:
     """``(n_tiles, n_nibbles, TILE)``: nibble k of each item; the last tile is filled with zeros."""
     n_words, n = planes.shape
     tiles = np.empty((-(-n // TILE), n_words * NIBBLES, TILE), np.uint8)
-    words = np.zeros(TILE, np.uint64)
-    for t in range(tiles.shape[0]):
-        width = min(TILE, n - t * TILE)
-        for w in range(n_words):
-            words[:width] = planes[w, t * TILE : t * TILE + width]
-            words[width:] = 0
-            for k in range(NIBBLES):
-                row, shift = tiles[t, w * NIBBLES + k], np.uint64(4 * k)
-                for i in range(TILE):
-                    row[i] = np.uint8((words[i] >> shift) & np.uint64(15))
+    _fill_tiles(planes, np.zeros(TILE, np.uint64), tiles)
     return tiles
+
+
+@njit(cache=True, nogil=True)
+def _fill_tiles(planes, words, tiles):
+    n = planes.shape[1]
+    for t in range(tiles.shape[0]):
+        first = t * TILE
+        width = min(TILE, n - first)
+        for row in range(tiles.shape[1]):
+            w, shift = row // NIBBLES, np.uint64(row % NIBBLES * 4)
+            if row % NIBBLES == 0:
+                for i in range(width):
+                    words[i] = planes[w, first + i]
+                for i in range(width, words.shape[0]):
+                    words[i] = 0
+            out = tiles[t, row]
+            for i in range(words.shape[0]):
+                out[i] = np.uint8((words[i] >> shift) & np.uint64(15))
+
+
+class Scratch(NamedTuple):
+    """What the kernels write beside the counts."""
+
+    tables: NDArray[np.uint8]  # (n_nibbles, n_queries, LANES) look-ups
+    extent: NDArray[np.uint8]  # (n_queries, 2, LANES) least and greatest distances by lane
+    bounds: NDArray[np.int64]  # (n_queries, 2) the same over all lanes
+    joint: NDArray[np.uint16]  # (LAG, TILE) places of the last tiles
+    table: NDArray[np.uint32]  # counts of places, in rows
+    columns: NDArray[np.uint32]  # sums of such rows
+    found: NDArray[np.uint32]  # (2, n_queries, n_distances) histograms by level
+    words: NDArray[np.uint64]  # (n_queries, n_words) the queries at hand
+
+
+def scratch_for(
+    n_queries: int, n_words: int, n_distances: int, table: tuple[int, ...], columns: tuple[int, int]
+) -> Scratch:
+    """Empty scratch for queries that go together."""
+    extent = np.zeros((n_queries, 2, LANES), np.uint8)
+    extent[:, 0] = 255
+    return Scratch(
+        np.empty((n_words * NIBBLES, n_queries, LANES), np.uint8),
+        extent,
+        np.empty((n_queries, 2), np.int64),
+        np.empty((LAG, TILE), np.uint16),
+        np.zeros(table, np.uint32),
+        np.zeros(columns, np.uint32),
+        np.empty((2, n_queries, n_distances), np.uint32),
+        np.empty((n_queries, n_words), np.uint64),
+    )
+
+
+@njit(inline="always")
+def load_queries(queries, q, scratch):
+    """Take as many queries as go together, from q on; the last again for those that lack."""
+    words, tables = scratch.words, scratch.tables
+    for j in range(words.shape[0]):
+        for k in range(tables.shape[0]):  # (not by constants: loops unrolled compile slowly)
+            word = queries[min(q + j, queries.shape[0] - 1), k // NIBBLES]
+            words[j, k // NIBBLES] = word
+            nibble = (word >> np.uint64(k % NIBBLES * 4)) & np.uint64(15)
+            for x in range(tables.shape[2]):
+                tables[k, j, x] = NEAR[nibble, x]
+    clear(scratch.found.reshape(-1))
+
+
+@njit(inline="always")
+def take_extent(scratch):
+    """Fill ``bounds`` from ``extent``, which begins anew; give the greatest distance of all."""
+    extent, bounds = scratch.extent, scratch.bounds
+    greatest = 0
+    for j in range(bounds.shape[0]):
+        low, high = 255, 0
+        for i in range(extent.shape[2]):
+            low = min(low, np.int64(extent[j, 0, i]))
+            high = max(high, np.int64(extent[j, 1, i]))
+            extent[j, 0, i], extent[j, 1, i] = 255, 0
+        bounds[j, 0], bounds[j, 1] = low, high
+        greatest = max(greatest, high)
+    return greatest
+
+
+@njit(inline="always")
+def clear(flat):
+    """Set all entries to zero."""
+    for i in range(flat.shape[0]):
+        flat[i] = 0
 
 
 @intrinsic
