@@ -13,7 +13,7 @@ import bittern
 
 # fmt: off
 ORDER = [
-    "errors", "registry", "files", "checks", "threads",
+    "errors", "registry", "files", "checks", "threads", "progress",
     "numpyfiles", "codefiles", "codes", "trec", "kernels", "relevance", "profile", "metrics",
     "data", "features", "hashing", "fusion", "index", "store", "scale", "experiments", "report",
     "inputs", "evaluation", "demo", "web", "cli", "__main__", "__init__",

@@ -12,6 +12,7 @@ import typer
 
 import bittern
 from bittern.errors import BitternError
+from bittern.progress import Bar
 
 __all__ = ["app", "main"]
 
@@ -138,7 +139,7 @@ def evaluate(
         per_query=per_query,
         plot=plot,
     )
-    with _bar("comparing") as progress:
+    with Bar("comparing") as progress:
         profile = evaluation.profile_of(request, n_threads=threads, progress=progress)
     scores = bittern.evaluate(profile, request.metrics)
     evaluation.write(request, profile, scores)
@@ -157,7 +158,7 @@ def demo(
     from bittern.evaluation import check_outputs
 
     check_outputs(plot=plot)
-    with _bar("code lengths") as progress:
+    with Bar("code lengths") as progress:
         rows = first_look.run_demo(random_state, progress)
     _show(first_look.table_of(rows))
     if plot is not None:
@@ -210,49 +211,11 @@ def fetch(
     from bittern.data.catalogue import spec_of
     from bittern.data.fetch import fetch as download
 
-    with _bar("downloading") as progress:
+    with Bar("downloading") as progress:
         paths = download(
             spec_of(name), root, lambda file, done, total: progress(done, total or done)
         )
     _show("\n".join(map(str, paths)) or f"{name} needs no files.")
-
-
-class _bar:
-    """A progress bar on the terminal, for work that takes longer than a second."""
-
-    def __init__(self, what: str) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
-
-        self._columns = (
-            "{task.description}",
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeRemainingColumn(),
-        )
-        self._console, self._bar_type, self._what = Console(stderr=True), Progress, what
-        self._bar: Progress | None = None
-
-    def __enter__(self) -> _bar:
-        from time import monotonic
-
-        self._began = monotonic()
-        return self
-
-    def __call__(self, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` is done."""
-        from time import monotonic
-
-        if self._bar is None and self._console.is_terminal and monotonic() - self._began > 1:
-            self._bar = self._bar_type(*self._columns, console=self._console, transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task(self._what, total=total)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
 
 def _show(text: str) -> None:

@@ -1,0 +1,63 @@
+"""Kernel maps: rows by their similarity to a few anchors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.linear import sides
+
+__all__ = ["KernelHasher", "choose_anchors", "gaussian", "mean_square", "square_distances"]
+
+Doubles = NDArray[np.float64]
+
+
+class KernelHasher(Hasher):
+    """Bit k of x is 1 if ``(κ(x) - mean_) @ projection_[:, k] > 0`` with κ(x) from anchors.
+
+    :math:`\\kappa_j(x) = \\exp(-\\|x - a_j\\|^2 / (2\\sigma^2))`, with σ² in ``width_``.
+    """
+
+    anchors_: Rows  # (n_anchors, dim)
+    width_: float
+    mean_: Doubles  # (n_anchors,)
+    projection_: Doubles  # (n_anchors, n_bits)
+
+    def _bits(self, X: Rows) -> Bits:
+        return sides(gaussian(X, self.anchors_, self.width_), self.mean_, self.projection_)
+
+
+def choose_anchors(X: Rows, n: int, random_state: np.random.Generator, by: str = "random") -> Rows:
+    """At most n distinct anchors: ``"random"`` rows, or the means of ``"kmeans"`` clusters."""
+    distinct = np.unique(X, axis=0)
+    if len(distinct) <= n:
+        return distinct
+    if by == "random":
+        return distinct[np.sort(random_state.choice(len(distinct), n, replace=False))]
+    from sklearn.cluster import KMeans
+
+    seed = int(random_state.integers(2**31))
+    clusters = KMeans(n, init="random", n_init=1, max_iter=20, random_state=seed)
+    return np.unique(clusters.fit(X).cluster_centers_.astype(X.dtype), axis=0)
+
+
+def square_distances(X: Rows, anchors: Rows) -> Rows:
+    """Squared Euclidean distances ``(n, n_anchors)``."""
+    from sklearn.metrics import pairwise_distances
+
+    return pairwise_distances(X, anchors, metric="sqeuclidean")
+
+
+def mean_square(distances: NDArray[Any]) -> float:
+    """Mean of squared distances, as the width of a kernel; 1 if all are 0."""
+    return float(distances.mean()) or 1.0
+
+
+def gaussian(X: Rows, anchors: Rows, width: float) -> Rows:
+    """Gaussian kernel values ``(n, n_anchors)``."""
+    values = square_distances(X, anchors)
+    values *= -0.5 / width
+    return np.exp(values, out=values)

@@ -1,0 +1,184 @@
+"""What every hasher promises."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from bittern.checks import check_count, row_blocks
+from bittern.codes import MAX_BITS, Codes
+from bittern.data.blocks import MEMORY, check_rows, is_lazy
+from bittern.errors import InputError, NotFittedError
+from bittern.hashing.targets import Targets
+
+__all__ = ["Hasher"]
+
+Rows = NDArray[np.floating[Any]]
+Bits = NDArray[np.bool_]
+
+
+class Hasher(TransformerMixin, BaseEstimator, ABC):
+    """Turns vectors into codes of ``n_bits`` bits; a scikit-learn estimator.
+
+    A method is a class in a file of its own.  It takes its hyper-parameters in ``__init__``, the
+    first ``n_bits``, and stores them unchanged; learns in :meth:`_fit`; and tells the bits of rows
+    in :meth:`_bits`.  What it learns are arrays, numbers, strings, or other hashers, in attributes
+    whose names end with an underscore, given to :meth:`_keep` whenever they make a usable model: if
+    the user then stops the training by Ctrl-C, the model kept last is what stays.
+
+    ``fit(X, y)`` takes ``(n, dim)`` rows; ``y`` is class labels, multi-hot tags, or a square
+    :class:`~bittern.Relevance` of the rows (see :class:`~bittern.hashing.Targets`).  Methods that
+    learn without ``y`` do not look at it.
+    """
+
+    name: ClassVar[str]
+    needs_y: ClassVar[bool] = False
+
+    n_bits: int
+    random_state: int | None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the hash functions from training rows."""
+        rows = check_rows(self, X, reset=True, sparse=False)
+        check_count(self.n_bits, f"{self._title}: n_bits", 1, MAX_BITS)
+        targets = None
+        if self.needs_y or (y is not None and self._takes_y):
+            targets = Targets.of(y, len(rows), self._title)
+        self._forget()
+        try:
+            self._fit(rows, targets)
+        except KeyboardInterrupt:
+            if not self._kept():
+                raise KeyboardInterrupt(
+                    f"{self._title}: stopped before there was a model; it is not fitted."
+                ) from None
+            self.stopped_early_ = True
+            warnings.warn(
+                f"{self._title}: stopped early; the model is what had been learned so far.",
+                stacklevel=2,
+            )
+        return self
+
+    def encode(self, X: Any) -> Codes:
+        """The codes of rows, which may be more than memory holds if they are on disk."""
+        self._check_fitted()
+        return Codes.concatenate(Codes.from_bits(bits) for bits in self._all_bits(X))
+
+    def transform(self, X: Any) -> Bits:
+        """The bits of rows, ``(n, n_bits)`` booleans."""
+        self._check_fitted()
+        return np.concatenate(list(self._all_bits(X)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file of arrays and JSON, without code; see :func:`load`."""
+        from bittern.hashing.storage import save
+
+        self._check_fitted()
+        save(self, path)
+
+    @abstractmethod
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        """Learn from checked rows, and call :meth:`_keep`."""
+
+    @abstractmethod
+    def _bits(self, X: Rows) -> Bits:
+        """Bits ``(n, n_bits)`` of a block of checked rows."""
+
+    @property
+    def _title(self) -> str:
+        return type(self).__name__
+
+    @property
+    def _takes_y(self) -> bool:
+        """Whether ``y`` is looked at if it is given."""
+        return self.needs_y
+
+    def _keep(self, **learned: Any) -> None:
+        """Set attributes that together are a usable model."""
+        for name, value in learned.items():
+            setattr(self, name, value)
+        self.stopped_early_ = False
+
+    def _forget(self) -> None:
+        for name in [name for name in vars(self) if _is_learned(name)]:
+            delattr(self, name)
+
+    def _kept(self) -> bool:
+        return "stopped_early_" in vars(self)
+
+    def _check_fitted(self) -> None:
+        if not self._kept():
+            raise _not_fitted(f"{self._title}: call fit() before encode(), transform() or save().")
+
+    def _generator(self) -> np.random.Generator:
+        """Random numbers that follow from ``random_state``."""
+        if isinstance(self.random_state, np.random.Generator):
+            return self.random_state
+        if self.random_state is not None:
+            check_count(self.random_state, f"{self._title}: random_state", 0)
+        return np.random.default_rng(self.random_state)
+
+    def _all_bits(self, X: Any) -> Iterator[Bits]:
+        """The bits of all rows, block by block where they can be taken apart."""
+        blocks = [slice(None)]
+        if is_lazy(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
+            width = self.n_features_in_ + 4 * self.n_bits
+            blocks = row_blocks(len(X), 4 * width, MEMORY) or blocks
+        for some in blocks:
+            part = X if some == slice(None) else X[some]
+            yield self._bits(check_rows(self, part, sparse=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._kept()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.needs_y
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_bits
+
+
+def _is_learned(name: str) -> bool:
+    kept_by_sklearn = name in ("n_features_in_", "feature_names_in_")
+    return name.endswith("_") and not name.startswith("_") and not kept_by_sklearn
+
+
+def _not_fitted(sentence: str) -> Exception:
+    """Our own error, and scikit-learn's too, which its tools look for."""
+    from sklearn.exceptions import NotFittedError as TheirNotFittedError
+
+    class NotFitted(NotFittedError, TheirNotFittedError):
+        pass
+
+    NotFitted.__name__ = NotFitted.__qualname__ = "NotFittedError"
+    return NotFitted(sentence)
+
+
+def check_number(value: Any, name: str, *, above: float | None = None, least: float | None = None):
+    """A finite number within bounds; an error that names it else."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if not number or isinstance(value, bool) or not np.isfinite(value):
+        raise InputError(f"{name} must be a number, got {value!r}.")
+    if above is not None and value <= above:
+        raise InputError(f"{name} must be above {above:g}, got {value!r}.")
+    if least is not None and value < least:
+        raise InputError(f"{name} must be at least {least:g}, got {value!r}.")
+    return float(value)
+
+
+def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
+    """One of the choices; an error that lists them else."""
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+    return str(value)

@@ -1,0 +1,62 @@
+"""Hashers whose bits are the sides of hyperplanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.hashing.base import Bits, Hasher, Rows
+
+__all__ = ["LinearHasher", "principal_axes", "sides"]
+
+Doubles = NDArray[np.float64]
+SLACK = 16  # roundings of a sum of products that count as nothing
+
+
+class LinearHasher(Hasher):
+    """Bit k of x is 1 if ``(x - mean_) @ projection_[:, k] > 0``."""
+
+    mean_: Doubles  # (dim,)
+    projection_: Doubles  # (dim, n_bits)
+
+    def _bits(self, X: Rows) -> Bits:
+        return sides(X, self.mean_, self.projection_)
+
+
+def sides(X: Rows, mean: Doubles, projection: Doubles) -> Bits:
+    """On which side of hyperplanes through ``mean`` the rows lie; on them, as the first, is 0.
+
+    Computed as ``X @ projection > mean @ projection`` in the precision of the rows, so that they
+    are not copied.  Rows that lie on a hyperplane but for rounding count as on it: whatever else
+    is in a block, a row gets the same bits.
+    """
+    offset = mean @ projection
+    size = np.abs(mean) @ np.abs(projection)
+    offset = offset + SLACK * np.finfo(X.dtype).eps * size
+    return X @ projection.astype(X.dtype) > offset.astype(X.dtype)
+
+
+def principal_axes(X: Rows, n: int) -> tuple[Doubles, Doubles, Doubles]:
+    """Mean ``(dim,)``, the n directions of largest variance ``(dim, n)``, and the variances.
+
+    If the rows vary in fewer directions than n, the rest are zero, with variance 0.
+    """
+    from sklearn.utils.extmath import svd_flip
+    import scipy.linalg
+
+    mean = X.mean(axis=0, dtype=np.float64)
+    centred = X - mean
+    axes, variances = np.zeros((X.shape[1], n)), np.zeros(n)
+    if X.shape[0] >= X.shape[1]:
+        values, vectors = scipy.linalg.eigh(centred.T @ centred)
+        values, vectors = values[::-1], vectors[:, ::-1].T
+    else:
+        _, singular, vectors = scipy.linalg.svd(centred, full_matrices=False)
+        values = singular**2
+    _, vectors = svd_flip(None, vectors, u_based_decision=False)
+    real = int((values > values[0] * X.shape[1] * np.finfo(X.dtype).eps).sum())
+    r = min(n, real) if values[0] > 0 else 0
+    axes[:, :r], variances[:r] = vectors[:r].T, values[:r] / len(X)
+    return mean, axes, variances

@@ -1,0 +1,107 @@
+"""What the training rows have to do with one another: the one place that looks at ``y``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_array, check_labels, row_blocks
+from bittern.errors import InputError
+from bittern.relevance import Relevance
+
+__all__ = ["Targets"]
+
+Floats = NDArray[np.float32]
+WAYS = "class labels, multi-hot tags (n, n_tags), or a square Relevance of the training rows"
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Affinities of training rows, from class labels, tags, or a square Relevance.
+
+    Two rows of one class have affinity 1, as have two rows that share a tag; others have 0.  With
+    a Relevance it is the gain, divided by the greatest.
+    """
+
+    n: int
+    labels: NDArray[np.intp] | None = None  # (n,) classes numbered from 0
+    tags: Floats | None = None  # (n, n_tags) zeros and ones
+    relevance: Relevance | None = None  # (n, n)
+
+    @classmethod
+    def of(cls, y: Any, n: int, name: str) -> Targets:
+        """Understand ``y``; ``name`` begins the sentence if it cannot be."""
+        if y is None:
+            raise InputError(
+                f"{name}: requires y to be passed, but the target y is None; pass {WAYS}."
+            )
+        if isinstance(y, Relevance):
+            if (y.n_queries, y.n_database) != (n, n):
+                raise InputError(
+                    f"{name}: a Relevance as y must be of the {n:,} training rows for one another, "
+                    f"got {y.n_queries:,} × {y.n_database:,}."
+                )
+            return cls(n, relevance=y)
+        if hasattr(y, "tocsr"):
+            y = y.toarray()
+        array = check_array(y, f"{name}: y")
+        if array.ndim == 2:
+            _check_length(len(array), n, name)
+            if not np.isin(array, (0, 1)).all():
+                raise InputError(f"{name}: tags as y must be booleans or 0/1; y may be {WAYS}.")
+            return cls(n, tags=array.astype(np.float32))
+        labels = check_labels(y, f"{name}: y")
+        _check_length(len(labels), n, name)
+        return cls(n, labels=np.unique(labels, return_inverse=True)[1])
+
+    def affinity(self, rows: Any = None, columns: Any = None) -> Floats:
+        """Affinities of some rows (all, if not said) to some others, 0 … 1, as a dense block."""
+        rows = np.arange(self.n) if rows is None else np.asarray(rows)
+        columns = np.arange(self.n) if columns is None else np.asarray(columns)
+        if self.labels is not None:
+            return (self.labels[rows][:, None] == self.labels[columns]).astype(np.float32)
+        if self.tags is not None:
+            return (self.tags[rows] @ self.tags[columns].T > 0).astype(np.float32)
+        assert self.relevance is not None
+        gains = (self.relevance.gains / self.relevance.gains[-1]).astype(np.float32)
+        chosen, out = self.relevance.take(rows), np.empty((len(rows), len(columns)), np.float32)
+        for some in row_blocks(len(rows), 8 * self.n):
+            out[some] = gains[chosen.block(some)[:, columns]]
+        return out
+
+    def indicators(self, random_state: np.random.Generator, most: int = 256) -> Floats:
+        """Columns ``(n, m)`` that say what each row is: classes, tags, or affinities.
+
+        For a Relevance, the affinities to ``most`` random rows.
+        """
+        if self.labels is not None:
+            return np.eye(int(self.labels.max()) + 1, dtype=np.float32)[self.labels]
+        if self.tags is not None:
+            return self.tags
+        columns = random_state.permutation(self.n)[:most]
+        return self.affinity(columns=np.sort(columns))
+
+    def take(self, rows: NDArray[Any]) -> Targets:
+        """Only some of the training rows."""
+        if self.labels is not None:
+            return Targets(len(rows), labels=self.labels[rows])
+        if self.tags is not None:
+            return Targets(len(rows), tags=self.tags[rows])
+        return Targets(len(rows), relevance=Relevance.from_matrix(self._gains(rows)))
+
+    def _gains(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        assert self.relevance is not None
+        chosen = self.relevance.take(rows)
+        parts = [
+            self.relevance.gains[chosen.block(some)[:, rows]]
+            for some in row_blocks(len(rows), 8 * self.n)
+        ]
+        return np.concatenate(parts)
+
+
+def _check_length(n_labels: int, n: int, name: str) -> None:
+    if n_labels != n:
+        raise InputError(f"{name}: y must have one entry for each row, got {n_labels:,} for {n:,}.")

@@ -1,0 +1,56 @@
+"""A progress bar for work that takes longer than a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sized
+from time import monotonic
+from typing import Any, TypeVar
+
+__all__ = ["Bar", "track"]
+
+T = TypeVar("T")
+PATIENCE = 1.0  # seconds before a bar appears
+
+
+class Bar:
+    """A bar on the terminal's error stream; elsewhere nothing is shown."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._bar, self._began = what, None, monotonic()
+        self._task: Any = None
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` is done."""
+        if self._bar is None and monotonic() - self._began > PATIENCE:
+            self._start(total)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _start(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+
+        console = Console(stderr=True)
+        if not console.is_terminal:
+            return
+        columns = "{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+        self._bar: Any = Progress(*columns, console=console, transient=True)
+        self._bar.start()
+        self._task = self._bar.add_task(self._what, total=total)
+
+
+def track(steps: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
+    """The steps one after the other, behind a bar that says ``what`` they are."""
+    if total is None:
+        total = len(steps) if isinstance(steps, Sized) else 0
+    with Bar(what) as bar:
+        for done, step in enumerate(steps):
+            yield step
+            bar(done + 1, max(total, done + 1))
