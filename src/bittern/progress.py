@@ -16,7 +16,8 @@ class Bar:
     """A bar on the terminal's error stream; elsewhere nothing is shown."""
 
     def __init__(self, what: str) -> None:
-        self._what, self._bar, self._began = what, None, monotonic()
+        self._what, self._began = what, monotonic()
+        self._bar: Any = None
         self._task: Any = None
 
     def __enter__(self) -> Bar:
@@ -41,7 +42,7 @@ class Bar:
         if not console.is_terminal:
             return
         columns = "{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-        self._bar: Any = Progress(*columns, console=console, transient=True)
+        self._bar = Progress(*columns, console=console, transient=True)
         self._bar.start()
         self._task = self._bar.add_task(self._what, total=total)
 

@@ -123,10 +123,10 @@ def _unload(scratch, level):
                 found[1, np.uint64(2 * e) + (odd ^ differ)] += here
         found[0, d] += total
     differ = popcount(words[0, 0] ^ words[2, 0]) & np.uint64(1)
-    for odd in range(2):
+    for parity in range(2):
         for f in range(bounds[2, 0] >> 1, (bounds[2, 1] >> 1) + 1):
-            here = columns[odd, (f + 16 * odd + MIDDLE) & 31]
+            here = columns[parity, (f + 16 * parity + MIDDLE) & 31]
             if here > 0:
-                found[2, np.uint64(2 * f) + (np.uint64(odd) ^ differ)] += here
+                found[2, np.uint64(2 * f) + (np.uint64(parity) ^ differ)] += here
     clear(columns.reshape(-1))
     return True

@@ -128,8 +128,8 @@ def take_extent(scratch):
     for j in range(bounds.shape[0]):
         low, high = 255, 0
         for i in range(extent.shape[2]):
-            low = min(low, np.int64(extent[j, 0, i]))
-            high = max(high, np.int64(extent[j, 1, i]))
+            low = min(low, int(extent[j, 0, i]))
+            high = max(high, int(extent[j, 1, i]))
             extent[j, 0, i], extent[j, 1, i] = 255, 0
         bounds[j, 0], bounds[j, 1] = low, high
         greatest = max(greatest, high)
@@ -176,9 +176,7 @@ def _places(n_queries: int, count: bool, grouped: bool = False) -> Any:
         shift: Any,
         table: Any,
     ) -> Any:
-        signature = types.void(
-            tiles, types.intp, tables, extent, joint, kinds, types.uint8, table
-        )
+        signature = types.void(tiles, types.intp, tables, extent, joint, kinds, types.uint8, table)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             tile, n_nibbles = _tile(context, builder, signature, arguments)
@@ -229,10 +227,10 @@ def _places(n_queries: int, count: bool, grouped: bool = False) -> Any:
 # greatest distance from query j, lane by lane.  Where it counts, the places that ``joint`` held are
 # counted in ``table`` meanwhile: look-ups and increments use different parts of the processor.
 #
-# Three queries of one word: bits 10–15 are the first distance d, 5–9 half the second XOR d, 0–4 half
-# the third + 16 d + MIDDLE; right unless a distance is 64.  Two queries of one to four words: bits
-# 7–14 are the first distance d, 0–6 half the second + 16 d; right unless a distance is 255 or more.
-# (What is added makes neighbouring distances fall into different sets of the cache.)
+# Three queries of one word: bits 10–15 are the first distance d, 5–9 half the second XOR d, 0–4
+# half the third + 16 d + MIDDLE; right unless a distance is 64.  Two queries of one to four words:
+# bits 7–14 are the first distance d, 0–6 half the second + 16 d; right unless a distance is 255 or
+# more.  (What is added makes neighbouring distances fall into different sets of the cache.)
 #
 # If grouped, codes have one word, and bits 14 and 15 are the kind of the item: the low bits of
 # ``kinds[i] >> shift``.  Else ``kinds`` and ``shift`` are not read.
@@ -353,9 +351,7 @@ def _data(
     context: Any, builder: Any, signature: Any, arguments: Any, which: tuple[int, ...]
 ) -> list[Any]:
     """Pointers to the first bytes of array arguments."""
-    arrays = (
-        context.make_array(signature.args[i])(context, builder, arguments[i]) for i in which
-    )
+    arrays = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in which)
     return [builder.bitcast(array.data, BYTE.as_pointer()) for array in arrays]
 
 
