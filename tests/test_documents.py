@@ -16,7 +16,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-KEY = re.compile(r"\[([A-Za-z]+(?:-[A-Za-z]+)*-[0-9]{4})\]")
+KEY = re.compile(r"\[([A-Za-z]+(?:-[A-Za-z]+)*-[0-9]{4}[a-z]?)\]")
 
 
 def blocks(text, language):
@@ -29,7 +29,7 @@ def relative(path):
 
 def test_the_python_of_the_readme_runs_and_prints_a_table(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    evaluation, data = blocks(README, "python")
+    evaluation, data, hashing = blocks(README, "python")
     names = {}
     exec(evaluation, names)
     out = capsys.readouterr().out
@@ -39,6 +39,9 @@ def test_the_python_of_the_readme_runs_and_prints_a_table(tmp_path, monkeypatch,
     assert "all sets are disjoint; balanced by class" in capsys.readouterr().out
     assert len(names["queries"]) == len(names["split"].queries) > 0
     assert list(tmp_path.iterdir()) == []
+    exec(hashing, names)
+    assert "\nap " in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["sdh.npz"]
 
 
 def test_every_metric_that_the_readme_names_is_one():
@@ -164,3 +167,18 @@ def test_the_constraints_pin_every_direct_dependency():
 def normal(name):
     """A package's name as PyPI compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_hasher_is_on_the_page_about_them():
+    from bittern.hashing import HASHERS
+
+    page = (ROOT / "docs" / "hashing.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE)
+    assert rows == list(HASHERS)
+
+
+def test_the_python_about_hashers_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for source in blocks((ROOT / "docs" / "hashing.md").read_text(), "python"):
+        exec(source, {})
+    assert "precision@100" in capsys.readouterr().out

@@ -24,10 +24,13 @@ def is_lazy(X: Any) -> bool:
     return not is_whole and hasattr(X, "__len__") and hasattr(X, "__getitem__")
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool = False, sparse: bool = True) -> Any:
+def check_rows(
+    estimator: Any, X: Any, *, reset: bool = False, sparse: bool = True, finite: bool = True
+) -> Any:
     """Finite ``(n, dim)`` rows, float32 or float64, dense or CSR, of the dimension fitted on.
 
     What scikit-learn refuses is refused as our own error, which is a ``ValueError`` as theirs is.
+    With ``finite=False`` the caller looks for infinity and NaN.
     """
     X = _array(estimator, X)
     if not sparse and scipy.sparse.issparse(X):
@@ -39,7 +42,12 @@ def check_rows(estimator: Any, X: Any, *, reset: bool = False, sparse: bool = Tr
     dtype = np.float32 if kind == np.float16 else (np.float64, np.float32)
     try:
         return validate_data(
-            estimator, X, reset=reset, accept_sparse="csr" if sparse else False, dtype=dtype
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if sparse else False,
+            dtype=dtype,
+            ensure_all_finite=finite,
         )
     except ValueError as error:
         raise InputError(f"{type(estimator).__name__}: {error}") from error

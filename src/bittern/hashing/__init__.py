@@ -2,21 +2,78 @@
 
 >>> import numpy as np, bittern as bt
 >>> X = np.random.default_rng(0).standard_normal((100, 8))
->>> bt.hashing.LSH(n_bits=16).fit(X).encode(X)
+>>> bt.hashing.ITQ(n_bits=16).fit(X).encode(X)
 <100 codes of 16 bits>
 """
 
 from __future__ import annotations
 
+from bittern.hashing.agh import AGH
 from bittern.hashing.base import Hasher
-from bittern.hashing.lsh import LSH
+from bittern.hashing.bre import BRE
+from bittern.hashing.dbq import DBQ
+from bittern.hashing.fasthash import FastHash
+from bittern.hashing.isohash import IsoHash
+from bittern.hashing.itq import ITQ
+from bittern.hashing.itq_cca import ITQCCA
+from bittern.hashing.klsh import KLSH
+from bittern.hashing.ksh import KSH
+from bittern.hashing.lsh import LSH, SKLSH, PStableLSH
+from bittern.hashing.machash import MACHash
+from bittern.hashing.pcah import PCAH
+from bittern.hashing.sdh import SDH
+from bittern.hashing.sh import SH
+from bittern.hashing.sth import STH
 from bittern.hashing.storage import load
+from bittern.hashing.structhash import StructHash
 from bittern.hashing.targets import Targets
 from bittern.registry import Registry
 
-METHODS: tuple[type[Hasher], ...] = (LSH,)
+METHODS: tuple[type[Hasher], ...] = (
+    LSH,
+    PStableLSH,
+    SKLSH,
+    KLSH,
+    PCAH,
+    ITQ,
+    ITQCCA,
+    SH,
+    AGH,
+    STH,
+    IsoHash,
+    DBQ,
+    BRE,
+    KSH,
+    SDH,
+    MACHash,
+    FastHash,
+    StructHash,
+)
 
 #: Every method by its name.
 HASHERS: Registry[type[Hasher]] = Registry("hasher", {method.name: method for method in METHODS})
 
-__all__ = ["HASHERS", "LSH", "Hasher", "Targets", "load"]
+__all__ = [
+    "AGH",
+    "BRE",
+    "DBQ",
+    "HASHERS",
+    "ITQ",
+    "ITQCCA",
+    "KLSH",
+    "KSH",
+    "LSH",
+    "PCAH",
+    "SDH",
+    "SH",
+    "SKLSH",
+    "STH",
+    "FastHash",
+    "Hasher",
+    "IsoHash",
+    "MACHash",
+    "PStableLSH",
+    "StructHash",
+    "Targets",
+    "load",
+]

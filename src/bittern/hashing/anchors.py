@@ -7,18 +7,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import row_blocks
 from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import sides
 
-__all__ = ["KernelHasher", "choose_anchors", "gaussian", "mean_square", "square_distances"]
+__all__ = [
+    "KernelHasher",
+    "choose_anchors",
+    "gaussian",
+    "mean_square",
+    "square_distances",
+    "unit_rows",
+    "with_ones",
+]
 
 Doubles = NDArray[np.float64]
 
 
 class KernelHasher(Hasher):
-    """Bit k of x is 1 if ``(κ(x) - mean_) @ projection_[:, k] > 0`` with κ(x) from anchors.
+    r"""Bit k of x is 1 if ``(κ(x) - mean_) @ projection_[:, k] > 0`` with κ(x) from anchors.
 
-    :math:`\\kappa_j(x) = \\exp(-\\|x - a_j\\|^2 / (2\\sigma^2))`, with σ² in ``width_``.
+    :math:`\kappa_j(x) = \exp(-\|x - a_j\|^2 / (2\sigma^2))`, with σ² in ``width_``.
     """
 
     anchors_: Rows  # (n_anchors, dim)
@@ -38,17 +47,28 @@ def choose_anchors(X: Rows, n: int, random_state: np.random.Generator, by: str =
     if by == "random":
         return distinct[np.sort(random_state.choice(len(distinct), n, replace=False))]
     from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     seed = int(random_state.integers(2**31))
     clusters = KMeans(n, init="random", n_init=1, max_iter=20, random_state=seed)
-    return np.unique(clusters.fit(X).cluster_centers_.astype(X.dtype), axis=0)
+    with threadpool_limits(1, "openmp"):  # threads would add up the means in any order
+        clusters.fit(X)
+    return np.unique(clusters.cluster_centers_.astype(X.dtype), axis=0)
 
 
-def square_distances(X: Rows, anchors: Rows) -> Rows:
-    """Squared Euclidean distances ``(n, n_anchors)``."""
-    from sklearn.metrics import pairwise_distances
+def square_distances(X: Rows, anchors: Rows) -> Doubles:
+    """Squared Euclidean distances ``(n, n_anchors)``.
 
-    return pairwise_distances(X, anchors, metric="sqeuclidean")
+    By matrix products, in double precision and around the anchors' mean, so that rows far from the
+    origin lose nothing.
+    """
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    centre = anchors.mean(axis=0, dtype=np.float64)
+    around, out = anchors - centre, np.empty((len(X), len(anchors)))
+    for some in row_blocks(len(X), 8 * X.shape[1]):
+        out[some] = euclidean_distances(X[some] - centre, around, squared=True)
+    return out
 
 
 def mean_square(distances: NDArray[Any]) -> float:
@@ -61,3 +81,14 @@ def gaussian(X: Rows, anchors: Rows, width: float) -> Rows:
     values = square_distances(X, anchors)
     values *= -0.5 / width
     return np.exp(values, out=values)
+
+
+def unit_rows(X: Rows) -> Rows:
+    """Rows of length 1; a row of zeros stays."""
+    length = np.linalg.norm(X, axis=1, keepdims=True)
+    return X / np.where(length > 0, length, 1)
+
+
+def with_ones(values: Rows) -> Rows:
+    """The columns and one more of ones, whose weight is a constant term."""
+    return np.hstack((values, np.ones((len(values), 1), values.dtype)))

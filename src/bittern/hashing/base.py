@@ -48,6 +48,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         """Learn the hash functions from training rows."""
         rows = check_rows(self, X, reset=True, sparse=False)
         check_count(self.n_bits, f"{self._title}: n_bits", 1, MAX_BITS)
+        self._generator()  # refuses what is no random state, also where nothing is drawn
         targets = None
         if self.needs_y or (y is not None and self._takes_y):
             targets = Targets.of(y, len(rows), self._title)
@@ -91,6 +92,10 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
     def _bits(self, X: Rows) -> Bits:
         """Bits ``(n, n_bits)`` of a block of checked rows."""
 
+    def _checked_bits(self, X: Any) -> Bits:
+        """Bits of a block of rows as the user gave them."""
+        return self._bits(check_rows(self, X, sparse=False))
+
     @property
     def _title(self) -> str:
         return type(self).__name__
@@ -133,7 +138,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
             blocks = row_blocks(len(X), 4 * width, MEMORY) or blocks
         for some in blocks:
             part = X if some == slice(None) else X[some]
-            yield self._bits(check_rows(self, part, sparse=False))
+            yield self._checked_bits(part)
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._kept()
@@ -165,7 +170,9 @@ def _not_fitted(sentence: str) -> Exception:
     return NotFitted(sentence)
 
 
-def check_number(value: Any, name: str, *, above: float | None = None, least: float | None = None):
+def check_number(
+    value: Any, name: str, *, above: float | None = None, least: float | None = None
+) -> float:
     """A finite number within bounds; an error that names it else."""
     number = isinstance(value, int | float | np.integer | np.floating)
     if not number or isinstance(value, bool) or not np.isfinite(value):

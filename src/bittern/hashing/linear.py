@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.data.blocks import check_rows
 from bittern.hashing.base import Bits, Hasher, Rows
 
 __all__ = ["LinearHasher", "principal_axes", "sides"]
@@ -24,6 +25,15 @@ class LinearHasher(Hasher):
     def _bits(self, X: Rows) -> Bits:
         return sides(X, self.mean_, self.projection_)
 
+    def _checked_bits(self, X: Any) -> Bits:
+        """Infinity and NaN are looked for in the products, which are far fewer than the rows."""
+        rows = check_rows(self, X, sparse=False, finite=False)
+        with np.errstate(invalid="ignore", over="ignore"):
+            products = rows @ self.projection_.astype(rows.dtype)
+        if np.isfinite(products).all():
+            return products > _offset(self.mean_, self.projection_, rows.dtype)
+        return self._bits(check_rows(self, X, sparse=False).astype(np.float64))
+
 
 def sides(X: Rows, mean: Doubles, projection: Doubles) -> Bits:
     """On which side of hyperplanes through ``mean`` the rows lie; on them, as the first, is 0.
@@ -32,10 +42,13 @@ def sides(X: Rows, mean: Doubles, projection: Doubles) -> Bits:
     are not copied.  Rows that lie on a hyperplane but for rounding count as on it: whatever else
     is in a block, a row gets the same bits.
     """
-    offset = mean @ projection
+    return X @ projection.astype(X.dtype) > _offset(mean, projection, X.dtype)
+
+
+def _offset(mean: Doubles, projection: Doubles, dtype: Any) -> Rows:
+    """What a product must exceed: the mean's own, and a little for rounding."""
     size = np.abs(mean) @ np.abs(projection)
-    offset = offset + SLACK * np.finfo(X.dtype).eps * size
-    return X @ projection.astype(X.dtype) > offset.astype(X.dtype)
+    return (mean @ projection + SLACK * np.finfo(dtype).eps * size).astype(dtype)
 
 
 def principal_axes(X: Rows, n: int) -> tuple[Doubles, Doubles, Doubles]:
@@ -43,8 +56,8 @@ def principal_axes(X: Rows, n: int) -> tuple[Doubles, Doubles, Doubles]:
 
     If the rows vary in fewer directions than n, the rest are zero, with variance 0.
     """
-    from sklearn.utils.extmath import svd_flip
     import scipy.linalg
+    from sklearn.utils.extmath import svd_flip
 
     mean = X.mean(axis=0, dtype=np.float64)
     centred = X - mean

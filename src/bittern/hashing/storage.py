@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.errors import BitternError, FileError, InputError
+from bittern.errors import FileError, InputError
 from bittern.files import atomic_write, existing_file, reading
 from bittern.hashing.base import Hasher
 from bittern.numpyfiles import stored_arrays
@@ -46,8 +46,14 @@ def load(path: str | os.PathLike[str]) -> Hasher:
                 f"{source}: was written by another version of this package "
                 f"(format {head.get('version')}, this one reads {VERSION})."
             )
-        hasher = _build(head["model"], arrays)
-        hasher.encode(np.zeros((1, hasher.n_features_in_)))  # do the arrays fit together?
+        return _fitting(_build(head["model"], arrays))
+
+
+def _fitting(hasher: Hasher) -> Hasher:
+    """The hasher, if its arrays fit together."""
+    bits = hasher._bits(np.zeros((1, hasher.n_features_in_)))
+    if bits.shape != (1, hasher.n_bits):
+        raise ValueError(f"codes of {bits.shape[1]} bits, {hasher.n_bits} were promised")
     return hasher
 
 
@@ -94,7 +100,7 @@ def _build(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Hasher:
     hasher = kind(**_decode(model["parameters"], arrays))
     for name, value in _decode(model["learned"], arrays).items():
         if not name.isidentifier() or not name.endswith("_") or name.startswith("_"):
-            raise BitternError(f"{name!r} is no name of what a hasher learns")
+            raise ValueError(f"{name!r} is no name of what a hasher learns")
         setattr(hasher, name, value)
     return hasher
 

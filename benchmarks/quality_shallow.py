@@ -1,0 +1,235 @@
+"""Average precision of every shallow hasher on CIFAR-10, against code length.
+
+    python benchmarks/quality_shallow.py [--root DATA] [--jobs 2] [--write docs/results.md]
+
+Split ``cifar-s1``, class ground truth, tie-aware AP over the full ranking, three runs, on GIST-512
+and on network features, beside the exact Euclidean ranking of the vectors themselves.  Hashers have
+their default hyper-parameters; nothing is tuned here.  Each cell (features × run × method × bits)
+is stored as it finishes, so a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from results import Section, Target
+
+import bittern as bt
+
+FEATURES = ("gist", "cnn")
+TITLES = {"gist": "GIST, 512-D", "cnn": "network features, 1,280-D"}
+BITS = (12, 16, 24, 32, 48, 64)
+RUNS = (0, 1, 2)
+EXACT = "exact Euclidean"
+#: Levels that were published elsewhere: least AP at 16 … 64 bits.
+LEVELS = {("gist", "lsh"): 0.12, ("gist", "sh"): 0.125, ("gist", "itq"): 0.155}
+
+
+def main() -> None:
+    """Fill in the cells that lack, then write tables and figure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=Path, help="folder of the data (else BITTERN_DATA)")
+    parser.add_argument("--cells", type=Path, default=Path("build/quality_shallow"))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--only", nargs="*", help="names of methods")
+    parser.add_argument("--bits", type=int, nargs="*", default=BITS, choices=BITS)
+    parser.add_argument("--runs", type=int, nargs="*", default=RUNS, choices=RUNS)
+    parser.add_argument("--write", type=Path, help="put the tables into this Markdown file")
+    parser.add_argument("--figure", type=Path, help="draw AP against bits into this file")
+    options = parser.parse_args()
+    options.cells.mkdir(parents=True, exist_ok=True)
+    prepare(options.root, options.cells)
+    wanted = [
+        (features, run, name, n_bits)
+        for features, run, name, n_bits in cells()
+        if run in options.runs
+        and (name == EXACT or n_bits in options.bits)
+        and (not options.only or name in options.only)
+    ]
+    fill(options.cells, options.jobs, wanted)
+    records = list(read(options.cells))
+    sections = [table(records, features) for features in FEATURES]
+    for section in sections:
+        print(section.text(), end="\n\n")
+    if options.write:
+        command = "python benchmarks/quality_shallow.py"
+        Section.write(options.write, "quality-shallow", command, sections)
+    if options.figure:
+        draw(records, options.figure)
+
+
+def prepare(root: Path | None, folder: Path) -> None:
+    """Cut each run's sets out of the data once, for the cells to map into memory."""
+    for features in FEATURES:
+        wanted = [r for r in RUNS if not (folder / f"{features}-{r}-labels.npz").exists()]
+        if not wanted:
+            continue
+        dataset = bt.load("cifar10", root, features=features)
+        vectors, labels = np.asarray(dataset.vectors), np.asarray(dataset.labels)
+        for run in wanted:
+            split = bt.make_split("cifar-s1", dataset, random_state=0, run=run)
+            sets = {name: getattr(split, name) for name in ("train", "queries", "database")}
+            for name, rows in sets.items():
+                np.save(folder / f"{features}-{run}-{name}.npy", vectors[rows])
+            named = {name: labels[rows] for name, rows in sets.items()}
+            np.savez(folder / f"{features}-{run}-labels.npz", **named)
+
+
+def cells() -> Iterator[tuple[str, int, str, int]]:
+    """Every cell, the quick methods first."""
+    slow = ("bre", "machash", "structhash", "fasthash")
+    names = sorted(bt.hashing.HASHERS, key=lambda name: slow.index(name) if name in slow else -1)
+    for features in FEATURES:
+        for run in RUNS:
+            yield features, run, EXACT, 0
+    for name in names:
+        for run in RUNS:
+            for n_bits in BITS:
+                for features in FEATURES:
+                    yield features, run, name, n_bits
+
+
+def fill(folder: Path, jobs: int, wanted: list[tuple[str, int, str, int]]) -> None:
+    """Measure what is not there yet."""
+    waiting = [cell for cell in wanted if not place(folder, *cell).exists()]
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[variable] = "1"  # cells run side by side, in processes that begin anew
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        futures = {pool.submit(measure, folder, *cell): cell for cell in waiting}
+        for done, future in enumerate(as_completed(futures), 1):
+            record = future.result()
+            cell = " ".join(map(str, futures[future]))
+            print(f"{done}/{len(waiting)} {cell}: AP {record['ap']:.4f}", flush=True)
+
+
+def place(folder: Path, features: str, run: int, name: str, n_bits: int) -> Path:
+    """The file of a cell."""
+    return folder / f"cell-{features}-{run}-{name.replace(' ', '-')}-{n_bits}.json"
+
+
+def measure(folder: Path, features: str, run: int, name: str, n_bits: int) -> dict[str, Any]:
+    """Fit, encode and evaluate one cell, and store it."""
+    train, queries, database = (
+        np.load(folder / f"{features}-{run}-{part}.npy", mmap_mode="r")
+        for part in ("train", "queries", "database")
+    )
+    with np.load(folder / f"{features}-{run}-labels.npz") as labels:
+        y, truth = labels["train"], bt.Relevance.from_classes(labels["queries"], labels["database"])
+    record: dict[str, Any] = dict(features=features, run=run, method=name, n_bits=n_bits)
+    began = time.perf_counter()
+    if name == EXACT:
+        profile = bt.TieProfile.from_distances(distances(queries, database), truth, compact=True)
+    else:
+        hasher = bt.hashing.HASHERS[name](n_bits=n_bits, random_state=run).fit(np.array(train), y)
+        record["fit"] = time.perf_counter() - began
+        profile = bt.TieProfile.from_codes(
+            hasher.encode(queries), hasher.encode(database), truth, n_threads=1
+        )
+    score = bt.evaluate(profile, ["ap"])["ap"]
+    record.update(ap=score.mean, spread=list(score.spread), seconds=time.perf_counter() - began)
+    path = place(folder, features, run, name, n_bits)
+    path.with_suffix(".tmp").write_text(json.dumps(record))
+    path.with_suffix(".tmp").replace(path)
+    return record
+
+
+def distances(queries: np.ndarray, database: np.ndarray) -> Iterator[np.ndarray]:
+    """Squared Euclidean distances, a few queries at a time."""
+    from sklearn.metrics import pairwise_distances
+
+    items = np.array(database, np.float64)
+    for start in range(0, len(queries), 100):
+        some = np.array(queries[start : start + 100], np.float64)
+        yield pairwise_distances(some, items, metric="sqeuclidean")
+
+
+def read(folder: Path) -> Iterator[dict[str, Any]]:
+    """The cells that are there."""
+    for path in sorted(folder.glob("cell-*.json")):
+        yield json.loads(path.read_text())
+
+
+def mean_ap(records: list[dict[str, Any]], features: str, name: str, n_bits: int) -> np.ndarray:
+    """AP of each run."""
+    key = (features, name, n_bits)
+    return np.array([r["ap"] for r in records if (r["features"], r["method"], r["n_bits"]) == key])
+
+
+def table(records: list[dict[str, Any]], features: str) -> Section:
+    """Mean AP over runs, methods by code lengths."""
+    section = Section(
+        f"CIFAR-10, {TITLES[features]}: tie-aware AP, mean over runs",
+        ("method", *(f"{n} bits" for n in BITS), "runs", "± at 32", "fit at 32, s"),
+    )
+    exact = mean_ap(records, features, EXACT, 0)
+    if len(exact):
+        section.row(
+            EXACT, *[f"{exact.mean():.3f}"] * len(BITS), len(exact), f"{exact.std():.3f}", ""
+        )
+    names = {r["method"] for r in records if r["features"] == features} - {EXACT}
+    for name in sorted(names, key=lambda n: list(bt.hashing.HASHERS).index(n)):
+        row: list[object] = [name]
+        level = LEVELS.get((features, name))
+        for n_bits in BITS:
+            values = mean_ap(records, features, name, n_bits)
+            if not len(values):
+                row.append("")
+            elif level is not None and n_bits >= 16:
+                row.append(Target(float(values.mean()), at_least=level))
+            else:
+                row.append(f"{values.mean():.3f}")
+        at_32 = mean_ap(records, features, name, 32)
+        fits = [
+            r["fit"]
+            for r in records
+            if (r["features"], r["method"], r["n_bits"]) == (features, name, 32)
+        ]
+        row.append(len(at_32))
+        row.append(f"{at_32.std():.3f}" if len(at_32) > 1 else "")
+        row.append(f"{np.mean(fits):.1f}" if fits else "")
+        section.row(*row)
+    return section
+
+
+def draw(records: list[dict[str, Any]], path: Path) -> None:
+    """AP against bits for all methods, one panel for each kind of features."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 5.5), layout="constrained")
+    panels = figure.subplots(1, len(FEATURES))
+    names = [n for n in bt.hashing.HASHERS if any(r["method"] == n for r in records)]
+    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+    styles = ("-", "--", ":")
+    for axes, features in zip(panels, FEATURES, strict=True):
+        for i, name in enumerate(names):
+            points = [(n, mean_ap(records, features, name, n)) for n in BITS]
+            points = [(n, values.mean()) for n, values in points if len(values)]
+            if points:
+                axes.plot(
+                    *zip(*points, strict=True),
+                    color=colours[i % len(colours)],
+                    linestyle=styles[i // len(colours)],
+                    marker="o",
+                    ms=3,
+                    label=name,
+                )
+        exact = mean_ap(records, features, EXACT, 0)
+        if len(exact):
+            axes.axhline(exact.mean(), color="0.6", lw=1, label=EXACT)
+        axes.set(xlabel="bits", ylabel="AP", xticks=BITS, title=TITLES[features], ylim=(0, None))
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()

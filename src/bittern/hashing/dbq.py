@@ -1,0 +1,158 @@
+"""Double-bit quantisation: two bits for each projected dimension, on top of any projection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from bittern.errors import InputError
+from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.linear import SLACK, LinearHasher, sides
+from bittern.hashing.pcah import PCAH
+from bittern.hashing.targets import Targets
+
+__all__ = ["DBQ", "double_thresholds"]
+
+Doubles = NDArray[np.float64]
+
+
+class DBQ(Hasher):
+    r"""Two bits for each projected dimension, which two thresholds cut into three regions.
+
+    With z a projected dimension, its two bits are
+
+    .. math:: ([z > \beta],\, [z \le \alpha]) =
+        \begin{cases} 01 & z \le \alpha \\ 00 & \alpha < z \le \beta \\ 10 & z > \beta \end{cases}
+
+    so that neighbouring regions differ in one bit and the outer ones in two.  The thresholds make
+    the regions :math:`S_1, S_2, S_3` of the training rows compact: under the condition that the
+    mean of :math:`S_2` is 0, the squared error around the means is least where
+
+    .. math:: F = \frac{(\sum_{S_1} z)^2}{|S_1|} + \frac{(\sum_{S_3} z)^2}{|S_3|}
+
+    is largest.  The search is the original's: :math:`S_2` is empty at first and the threshold 0;
+    then the least value of :math:`S_3` joins it whenever its sum is not above 0, else the largest
+    of :math:`S_1`; the best F on this way is taken.  It passes every pair of thresholds for which
+    the mean of :math:`S_2` is exactly 0.
+
+    ``projection`` is an unfitted linear hasher, such as ``ITQ()``; a copy of it with half as many
+    bits (rounded up), fitted, is kept as ``projection_``, and its z are
+    :math:`(x - \bar x)^\top w`.  None is :class:`~bittern.hashing.PCAH`.  An odd ``n_bits`` gives
+    the last dimension one bit, [z > 0].  ``y`` is for the projection, if it looks at it.
+
+    Thresholds lie midway between training values, not on the lower one as in the original, which
+    cuts the training rows the same way; and never between values that are equal but for rounding.
+
+    Reference: [Kong-Li-2012a].
+    """
+
+    name = "dbq"
+
+    projection_: LinearHasher
+    thresholds_: Doubles  # (2, n_bits // 2) α and β
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        projection: LinearHasher | None = None,
+        random_state: int | None = 0,
+    ):
+        self.n_bits = n_bits
+        self.projection = projection
+        self.random_state = random_state
+
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        hasher = self._unfitted()
+        hasher.fit(X, _as_given(targets))
+        Z = X @ hasher.projection_.astype(X.dtype) - hasher.mean_ @ hasher.projection_
+        size = np.abs(hasher.mean_) @ np.abs(hasher.projection_) + np.abs(Z).max(axis=0)
+        rounding = SLACK * np.finfo(X.dtype).eps * size
+        pairs = [double_thresholds(Z[:, k], rounding[k]) for k in range(self.n_bits // 2)]
+        self._keep(projection_=hasher, thresholds_=np.array(pairs).reshape(-1, 2).T)
+        self.stopped_early_ = hasher.stopped_early_
+
+    def _bits(self, X: Rows) -> Bits:
+        hasher, half = self.projection_, self.n_bits // 2
+        Z = X @ hasher.projection_[:, :half].astype(X.dtype)
+        centre = (hasher.mean_ @ hasher.projection_)[:half]
+        alpha, beta = (centre + self.thresholds_).astype(X.dtype)
+        bits = np.empty((len(X), self.n_bits), bool)
+        np.greater(Z, beta, out=bits[:, 0 : 2 * half : 2])
+        np.less_equal(Z, alpha, out=bits[:, 1 : 2 * half : 2])
+        if self.n_bits % 2:
+            bits[:, half * 2 :] = sides(X, hasher.mean_, hasher.projection_[:, half:])
+        return bits
+
+    def _unfitted(self) -> LinearHasher:
+        """A copy of the projection, of half as many bits."""
+        if self.projection is None:
+            return PCAH(-(-self.n_bits // 2), random_state=self.random_state)
+        if not isinstance(self.projection, LinearHasher):
+            raise InputError(
+                f"{self._title}: projection must be a linear hasher, such as ITQ(), or None, "
+                f"got {self.projection!r}."
+            )
+        hasher: LinearHasher = clone(self.projection)
+        return hasher.set_params(n_bits=-(-self.n_bits // 2))
+
+    @property
+    def _takes_y(self) -> bool:
+        return isinstance(self.projection, LinearHasher) and self.projection._takes_y
+
+
+def double_thresholds(z: Doubles, rounding: float = 0.0) -> tuple[float, float]:
+    """α and β for the values of one dimension; values ``rounding`` apart count as equal."""
+    z = np.sort(z)
+    n_low = int(np.searchsorted(z, 0, side="right"))
+    low, high = np.cumsum(-z[:n_low][::-1]), np.cumsum(z[n_low:])  # sums, from 0 outwards
+    i, j = _ways(low, high)
+    F = _mean_square(low, i) + _mean_square(high, j)
+    left, right = n_low - i, n_low + j  # how many values are at most α and β
+    cuts = _midpoints(z, rounding)
+    F[np.isnan(cuts[left]) | np.isnan(cuts[right])] = -1
+    if F.max() <= 0:
+        return -np.inf, np.inf
+    best = int(F.argmax())
+    return float(cuts[left[best]]), float(cuts[right[best]])
+
+
+def _ways(low: Doubles, high: Doubles) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """How many low and high values are in the middle, before and after each step of the search.
+
+    The middle's sum is ``high[j - 1] - low[i - 1]``; a high value joins while it is not above 0.
+    So each value joins in the order of the sum of those of its own side before it: a merge of two
+    sorted lists, high values first where equal.  A side that is used up ends the search.
+    """
+    low, high = (np.concatenate(([0.0], sums)) for sums in (low, high))
+    before_high = high[:-1][high[:-1] <= low[-1]]
+    before_low = low[:-1][low[:-1] < high[-1]]
+    order = np.argsort(np.concatenate((before_high, before_low)), kind="stable")
+    joined = np.concatenate(([False], order < len(before_high)))
+    j = np.cumsum(joined)
+    return np.arange(len(joined)) - j, j
+
+
+def _mean_square(sums: Doubles, inner: NDArray[np.intp]) -> Doubles:
+    """Square of the sum of all but the ``inner`` first values, divided by their number."""
+    total = np.concatenate(([0.0], sums))
+    count = len(sums) - inner
+    return (total[-1] - total[inner]) ** 2 / np.maximum(count, 1)
+
+
+def _midpoints(z: Doubles, rounding: float) -> Doubles:
+    """Thresholds with 0 … n of the sorted values at most them; NaN where equal values forbid it."""
+    cuts = np.concatenate(([-np.inf], (z[1:] + z[:-1]) / 2, [np.inf]))
+    cuts[1:-1][np.diff(z) <= rounding] = np.nan
+    return cuts
+
+
+def _as_given(targets: Targets | None) -> Any:
+    """The ``y`` that the targets were made of."""
+    if targets is None:
+        return None
+    given = (targets.labels, targets.tags, targets.relevance)
+    return next(y for y in given if y is not None)

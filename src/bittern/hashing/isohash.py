@@ -1,0 +1,73 @@
+"""Isotropic hashing: the rotation in which all bits have one variance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_count
+from bittern.hashing.base import Rows
+from bittern.hashing.linear import LinearHasher, principal_axes
+from bittern.hashing.targets import Targets
+from bittern.progress import track
+
+__all__ = ["IsoHash", "lift_and_project"]
+
+Doubles = NDArray[np.float64]
+EVEN = 1e-9  # relative difference of variances that counts as none
+
+
+class IsoHash(LinearHasher):
+    r"""Rotate the principal components so that all have the same variance.
+
+    With Λ the variances of the ``n_bits`` leading principal components and a their mean, find an
+    orthogonal R for which the diagonal of :math:`R^\top \Lambda R` is a throughout.  Such an R
+    exists; it lies where two sets meet,
+
+    .. math:: M = \{ R^\top \Lambda R : R^\top R = I \}, \qquad
+        T = \{ S = S^\top : \operatorname{diag} S = a \},
+
+    and is sought by lift and projection: from a random Z in M, replace the diagonal by a (the
+    nearest S in T), then the eigenvalues of S by those of Λ, in order (the nearest Z in M).  The
+    distance between the two never grows.  ``n_iter`` times, or until the variances are equal.
+
+    If the rows vary in fewer directions than there are bits, the other variances are 0.
+
+    Reference: [Kong-Li-2012b].
+    """
+
+    name = "isohash"
+
+    def __init__(self, n_bits: int = 32, *, n_iter: int = 100, random_state: int | None = 0):
+        self.n_bits = n_bits
+        self.n_iter = n_iter
+        self.random_state = random_state
+
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        check_count(self.n_iter, f"{self._title}: n_iter")
+        rng = self._generator()
+        mean, axes, variances = principal_axes(X, self.n_bits)
+        for R in lift_and_project(variances, self.n_iter, rng, f"{self._title}: rotating"):
+            self._keep(mean_=mean, projection_=axes @ R)
+
+
+def lift_and_project(
+    variances: Doubles, n_iter: int, rng: np.random.Generator, what: str
+) -> Iterator[Doubles]:
+    r"""Orthogonal R for which the diagonal of :math:`R^\top \Lambda R` is more and more even.
+
+    ``variances`` are the diagonal of Λ, the largest first.
+    """
+    a = variances.mean()
+    R = np.linalg.qr(rng.standard_normal((len(variances), len(variances))))[0]
+    Z = (R.T * variances) @ R
+    yield R
+    for _ in track(range(n_iter), what):
+        if np.abs(np.diagonal(Z) - a).max() <= EVEN * a:
+            break
+        np.fill_diagonal(Z, a)  # the nearest in T
+        R = np.linalg.eigh(Z)[1][:, ::-1].T
+        Z = (R.T * variances) @ R  # the nearest in M
+        yield R

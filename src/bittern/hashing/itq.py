@@ -1,0 +1,78 @@
+"""Iterative quantisation: the rotation in which taking signs loses least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_count
+from bittern.hashing.base import Rows
+from bittern.hashing.linear import LinearHasher, principal_axes
+from bittern.hashing.targets import Targets
+from bittern.progress import track
+
+__all__ = ["ITQ", "rotations"]
+
+Doubles = NDArray[np.float64]
+
+
+class ITQ(LinearHasher):
+    r"""Rotate the principal components so that taking signs loses least.
+
+    For the training rows V in their ``n_bits`` leading principal components, alternate between the
+    two factors of
+
+    .. math:: \min_{B \in \{-1, 1\}^{n \times b},\; R^\top R = I} \lVert B - V R \rVert_F^2
+
+    from a random rotation: the best B for an R is the signs of VR; the best R for a B is the
+    orthogonal factor of :math:`V^\top B`.  ``n_iter`` times, or until no sign changes.
+
+    If the rows vary in only r < b directions, the other columns of V are 0, so that of R only its
+    first r rows count; they stay orthonormal.
+
+    Reference: [Gong-Lazebnik-2011].
+    """
+
+    name = "itq"
+
+    def __init__(self, n_bits: int = 32, *, n_iter: int = 50, random_state: int | None = 0):
+        self.n_bits = n_bits
+        self.n_iter = n_iter
+        self.random_state = random_state
+
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        check_count(self.n_iter, f"{self._title}: n_iter")
+        rng = self._generator()
+        mean, axes, variances = principal_axes(X, self.n_bits)
+        axes = axes[:, : np.count_nonzero(variances)]
+        V = (X - mean) @ axes
+        for R in rotations(V, self.n_bits, self.n_iter, rng, f"{self._title}: rotating"):
+            self._keep(mean_=mean, projection_=axes @ R)
+
+
+def rotations(
+    V: Doubles, n_bits: int, n_iter: int, rng: np.random.Generator, what: str
+) -> Iterator[Doubles]:
+    r"""Better and better R ``(r, n_bits)``, of orthonormal rows, for which VR is near its signs.
+
+    V is ``(n, r)`` with r ≤ ``n_bits``.  The first R is random; each of the others is the best for
+    the signs of the one before.  Ends before ``n_iter`` steps if a step changes no sign.
+    """
+    R = np.linalg.qr(rng.standard_normal((n_bits, n_bits)))[0][: V.shape[1]]
+    positive = V @ R > 0
+    yield R
+    for _ in track(range(n_iter), what):
+        B = np.where(positive, 1.0, -1.0)
+        R = _orthogonal(V.T @ B)
+        yield R
+        before, positive = positive, V @ R > 0
+        if np.array_equal(before, positive):
+            break
+
+
+def _orthogonal(M: Doubles) -> Doubles:
+    """The matrix of orthonormal rows nearest to M ``(r, n_bits)``: orthogonal Procrustes."""
+    left, _, right = np.linalg.svd(M, full_matrices=False)
+    return left @ right

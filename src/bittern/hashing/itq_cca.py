@@ -1,0 +1,102 @@
+"""Iterative quantisation of the directions that agree best with the targets."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_count
+from bittern.hashing.base import Rows, check_number
+from bittern.hashing.itq import rotations
+from bittern.hashing.linear import LinearHasher, principal_axes
+from bittern.hashing.targets import Targets
+
+__all__ = ["ITQCCA", "canonical_directions"]
+
+Doubles = NDArray[np.float64]
+TARGET_REGULARISATION = 1e-4
+NOTHING = 1e-3  # a correlation below which there is none
+
+
+class ITQCCA(LinearHasher):
+    r"""Rotate the canonical directions of rows and targets so that taking signs loses least.
+
+    With X the centred training rows and Y their centred target indicators (classes, tags, or, for
+    a Relevance, affinities to at most 256 random rows), canonical correlation analysis finds
+
+    .. math:: X^\top Y (Y^\top Y + \rho_Y I)^{-1} Y^\top X \, w_k
+        = \lambda_k^2 \, (X^\top X + \rho_X I) \, w_k, \qquad
+        w_k^\top (X^\top X + \rho_X I) \, w_k = 1.
+
+    The columns :math:`\lambda_k w_k` take the place of the principal axes in
+    :class:`~bittern.hashing.ITQ`.  :math:`\rho_X` is ``regularisation`` times the mean nonzero
+    eigenvalue of :math:`X^\top X`, :math:`\rho_Y` 10⁻⁴ times the mean eigenvalue of
+    :math:`Y^\top Y`.
+
+    There are at most as many correlations as indicators (with c classes c - 1).  The directions of
+    further bits have correlation 0 and, scaled by it, vanish: with r < b directions, R has r
+    orthonormal rows, as in ITQ.  On held-out training rows of CIFAR-10 its average precision was
+    within .007 of the best padding with principal axes (at a tenth or a third of the weight), and
+    .016 to .13 above padding at full weight.  If no direction correlates (one class only), the
+    principal axes are rotated, as in ITQ.
+
+    The original takes :math:`\rho` = 10⁻⁴, whatever the scale of the rows; the default here was the
+    best of seven powers of ten, 10⁻⁶ … 100, on held-out training rows, for GIST and for CNN
+    features.
+
+    Reference: [Gong-Lazebnik-2011].
+    """
+
+    name = "itq-cca"
+    needs_y = True
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        regularisation: float = 1.0,
+        n_iter: int = 50,
+        random_state: int | None = 0,
+    ):
+        self.n_bits = n_bits
+        self.regularisation = regularisation
+        self.n_iter = n_iter
+        self.random_state = random_state
+
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        assert targets is not None
+        check_number(self.regularisation, f"{self._title}: regularisation", above=0)
+        check_count(self.n_iter, f"{self._title}: n_iter")
+        rng = self._generator()
+        mean, axes, variances = principal_axes(X, min(X.shape))
+        axes = axes[:, : np.count_nonzero(variances)]
+        V = (X - mean) @ axes
+        W, correlations = canonical_directions(V, targets.indicators(rng), self.regularisation)
+        if len(correlations):
+            axes, V = (part @ (W * correlations) for part in (axes, V))
+        axes, V = axes[:, : self.n_bits], V[:, : self.n_bits]
+        for R in rotations(V, self.n_bits, self.n_iter, rng, f"{self._title}: rotating"):
+            self._keep(mean_=mean, projection_=axes @ R)
+
+
+def canonical_directions(
+    V: Doubles, Y: NDArray[np.floating], regularisation: float
+) -> tuple[Doubles, Doubles]:
+    """Canonical directions ``(r, k)`` and correlations ``(k,)``, the largest first.
+
+    V ``(n, r)`` are principal components: centred, uncorrelated, none of them constant.
+    """
+    squares = (V**2).sum(axis=0)
+    scale = 1 / np.sqrt(squares + regularisation * squares.mean()) if len(squares) else squares
+    left, correlations, _ = np.linalg.svd((V * scale).T @ _whitened(Y), full_matrices=False)
+    k = int((correlations > NOTHING).sum())
+    return scale[:, None] * left[:, :k], correlations[:k]
+
+
+def _whitened(Y: NDArray[np.floating]) -> Doubles:
+    """Centred indicators times the inverse root of their regularised squares."""
+    centred = Y - Y.mean(axis=0, dtype=np.float64)
+    values, vectors = np.linalg.eigh(centred.T @ centred)
+    values = np.maximum(values, 0) + TARGET_REGULARISATION * values.mean()
+    roots = np.sqrt(np.where(values > 0, values, 1))
+    return centred @ (vectors / roots)

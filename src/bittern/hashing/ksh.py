@@ -1,0 +1,194 @@
+"""Bits whose inner products are the affinities, found one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_count
+from bittern.hashing.anchors import KernelHasher, choose_anchors, mean_square, square_distances
+from bittern.hashing.base import Rows
+from bittern.hashing.targets import Targets
+from bittern.progress import track
+
+__all__ = ["KSH"]
+
+Doubles = NDArray[np.float64]
+RIDGE = 1e-6  # of the mean diagonal, so that fewer rows than anchors do no harm
+ENOUGH = 1e-2  # a step that gains less, in parts of the number of rows, is the last
+MOST_DOUBLINGS = 50
+
+
+class KSH(KernelHasher):
+    r"""Supervised hashing with kernels: inner products of codes approach the affinities.
+
+    With κ(x) the Gaussian kernel of x with m random anchors, less its mean over the training rows,
+    a bit is :math:`h_k(x) = \operatorname{sgn}(a_k^\top \kappa(x))`.  Over l training rows with
+    kernel matrix K and :math:`S = 2 \cdot \text{affinity} - 1` in [-1, 1], the b bits minimise
+
+    .. math:: \Big\| b S - \sum_{k = 1}^{b} h_k h_k^\top \Big\|_F^2,
+        \qquad h_k = \operatorname{sgn}(K a_k),
+
+    one after the other.  Given the first k - 1, the k-th maximises :math:`h^\top R h` with the
+    residual :math:`R = b S - \sum_{j < k} h_j h_j^\top`:
+
+    1. without the sign, by the largest solution of :math:`K^\top R K a = \mu K^\top K a`, scaled so
+       that :math:`\|K a\|^2 = l`;
+    2. from there, with :math:`\varphi(z) = 2 / (1 + e^{-z}) - 1` for the sign, by Nesterov's
+       accelerated gradient on :math:`-\varphi(K a)^\top R\, \varphi(K a)`, at most ``n_steps``.
+
+    The better of the two is kept, by :math:`h^\top R h` with the sign itself.
+
+    ``n_anchors`` is m, ``n_labelled`` is l: the rows, chosen at random, whose affinities are
+    looked at (at most all; the matrix S is dense).  The kernel's σ² is the mean squared distance of
+    training rows from anchors.  An S that is not symmetric is replaced by its symmetric part, which
+    does not change the optimum, and :math:`K^\top K` gets 10⁻⁶ of its mean diagonal added.
+
+    Reference: [Liu-Wang-Ji-Jiang-Chang-2012].
+    """
+
+    name = "ksh"
+    needs_y = True
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        n_anchors: int = 300,
+        n_labelled: int = 2000,
+        n_steps: int = 500,
+        random_state: int | None = 0,
+    ):
+        self.n_bits = n_bits
+        self.n_anchors = n_anchors
+        self.n_labelled = n_labelled
+        self.n_steps = n_steps
+        self.random_state = random_state
+
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        assert targets is not None
+        check_count(self.n_anchors, f"{self._title}: n_anchors")
+        check_count(self.n_labelled, f"{self._title}: n_labelled")
+        check_count(self.n_steps, f"{self._title}: n_steps", 0)
+        rng = self._generator()
+        anchors = choose_anchors(X, self.n_anchors, rng)
+        K = square_distances(X, anchors)
+        width = mean_square(K)
+        K = np.exp(K * (-0.5 / width))
+        mean = K.mean(axis=0)
+        labelled = np.sort(rng.permutation(len(X))[: self.n_labelled])
+        affinity = targets.affinity(labelled, labelled).astype(np.float64)
+        projection = self._learn(K[labelled] - mean, affinity + affinity.T - 1)
+        self._keep(anchors_=anchors, width_=width, mean_=mean, projection_=projection)
+
+    def _learn(self, K: Doubles, S: Doubles) -> Doubles:
+        """Weights ``(m, n_bits)`` of the bits."""
+        projection = np.zeros((K.shape[1], self.n_bits))
+        residual, relaxation = _Residual(self.n_bits * S), _Relaxation(K, self.n_bits * S)
+        for k in track(range(self.n_bits), f"{self._title}: learning the bits"):
+            relaxed = relaxation.best()
+            smooth = _ascend(K, residual, relaxed, self.n_steps)
+            codes = [_signs(K @ a) for a in (relaxed, smooth)]
+            better = int(residual.agreement(codes[1]) > residual.agreement(codes[0]))
+            projection[:, k] = (relaxed, smooth)[better]
+            residual.take_off(codes[better])
+            relaxation.take_off(codes[better])
+        return projection
+
+
+class _Residual:
+    """The matrix R, as groups of rows that S does not tell apart, and the bits taken off."""
+
+    def __init__(self, S: Doubles) -> None:
+        first, groups = np.unique(S, axis=0, return_index=True, return_inverse=True)[1:]
+        self._groups = groups.ravel()
+        self._S = S[np.ix_(first, first)]
+        self._bits: list[Doubles] = []
+
+    def times(self, y: Doubles) -> Doubles:
+        """The product R y."""
+        out = (self._S @ np.bincount(self._groups, y))[self._groups]
+        for h in self._bits:
+            out -= (h @ y) * h
+        return out
+
+    def agreement(self, y: Doubles) -> float:
+        """The product y' R y."""
+        return float(y @ self.times(y))
+
+    def take_off(self, h: Doubles) -> None:
+        """Go on with R - h h'."""
+        self._bits.append(h)
+
+
+class _Relaxation:
+    """Without the sign: maximise a' K' R K a where a' K' K a is the number of rows."""
+
+    def __init__(self, K: Doubles, S: Doubles) -> None:
+        from scipy.linalg import cholesky, solve_triangular
+
+        right = K.T @ K
+        mean = np.trace(right) / len(right)
+        right[np.diag_indices_from(right)] += RIDGE * mean or 1.0
+        self._root = cholesky(right, lower=True)
+        self._white = solve_triangular(self._root, K.T, lower=True)  # K whitened, (m, l)
+        self._matrix = self._white @ (S @ self._white.T)
+
+    def best(self) -> Doubles:
+        """The weights a, their largest entry positive."""
+        from scipy.linalg import eigh, solve_triangular
+
+        last = len(self._matrix) - 1
+        top = eigh(self._matrix, subset_by_index=(last, last))[1][:, 0]
+        a = solve_triangular(self._root, top, trans=1, lower=True)
+        length = np.linalg.norm(top @ self._white)
+        a *= np.sign(a[np.abs(a).argmax()]) * np.sqrt(self._white.shape[1])
+        return a / length if length > 0 else np.zeros_like(a)
+
+    def take_off(self, h: Doubles) -> None:
+        """Go on with R - h h'."""
+        white = self._white @ h
+        self._matrix -= np.outer(white, white)
+
+
+def _signs(values: Doubles) -> Doubles:
+    return np.where(values > 0, 1.0, -1.0)
+
+
+def _ascend(K: Doubles, residual: _Residual, start: Doubles, n_steps: int) -> Doubles:
+    """Weights that agree with the residual better, with the smooth sign."""
+    value = K @ start
+    before, now, cost = (start, value), (start, value), np.inf  # weights a, and K a
+    curvature, last, momentum = 1.0, 0.0, 1.0
+    for _ in range(n_steps):
+        ahead = (last - 1) / momentum
+        a, z = (new + ahead * (new - old) for new, old in zip(now, before, strict=True))
+        y = np.tanh(z / 2)
+        pull = residual.times(y)
+        slope = -K.T @ (pull * (1 - y**2))
+        along = K @ slope
+        bounds = -float(y @ pull), float(slope @ slope)
+        curvature, after = _curvature(residual, z, along, *bounds, curvature)
+        if not np.isfinite(after):
+            break
+        before, now = now, (a - slope / curvature, z - along / curvature)
+        last, momentum = momentum, (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        gain, cost = abs(cost - after), after
+        if gain <= ENOUGH * len(K):
+            break
+    return now[0]
+
+
+def _curvature(
+    residual: _Residual, z: Doubles, along: Doubles, cost: float, square: float, curvature: float
+) -> tuple[float, float]:
+    """The curvature of a parabola that bounds the cost after a gradient step, and that cost.
+
+    Doubled until it does; the cost is infinite if it never does.
+    """
+    for _ in range(MOST_DOUBLINGS):
+        after = -residual.agreement(np.tanh((z - along / curvature) / 2))
+        if after <= cost - square / (2 * curvature):
+            return curvature, after
+        curvature *= 2
+    return curvature, np.inf

@@ -1,0 +1,237 @@
+"""Codes and hash functions that approach one another: the method of auxiliary coordinates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from bittern.checks import check_count
+from bittern.hashing.base import Bits, Hasher, Rows, check_choice, check_number
+from bittern.hashing.fasthash import (
+    LOSSES,
+    Block,
+    Counts,
+    Doubles,
+    Floats,
+    Longs,
+    Pairs,
+    Signs,
+    count_apart,
+    library,
+    loss_steps,
+    make_blocks,
+    sweep,
+    weigh,
+)
+from bittern.hashing.linear import sides
+from bittern.hashing.targets import Targets
+from bittern.progress import track
+
+__all__ = ["MACHash"]
+
+GROWTH = 1.4  # of μ from one iteration to the next
+N_EPOCHS = 20  # of a bit's classifier in one iteration
+SLACK = 0.05  # by which its optimality conditions may fail
+
+
+class MACHash(Hasher):
+    r"""Auxiliary coordinates: codes of least loss and linear functions, until they agree.
+
+    Learning linear hash functions h for a loss L of codes directly is hard, for codes are discrete.
+    Here the codes Z of the training rows are variables of their own,
+
+    .. math:: \min_{Z, h} L(Z) + \mu \sum_i \|z_i - h(x_i)\|^2, \qquad Z \in \{-1, 1\}^{n \times b},
+
+    and μ rises by 1.4 from one iteration to the next, from ``mu`` on.  By turns:
+
+    - given Z, each bit of h is a linear support vector machine (squared hinge loss, parameter
+      ``C``) that tells the bit of Z from the row, centred and scaled to mean squared length 1;
+    - given h, each bit of Z in turn is chosen for the least sum.  With the other bits fixed, L is
+      a quadratic function of it whose weights are not negative inside blocks of rows of affinity
+      1; block after block the best bits are found by a minimum cut.
+
+    It ends when Z = h(X), or after ``n_iter`` iterations.  The first Z is found without h.  L is
+    the sum over pairs of one of the losses of :class:`~bittern.hashing.FastHash` for the share of
+    bits in which a pair differs, scaled so that a row's pairs weigh as much as its bits;
+    ``"ksh"``, :math:`(z_i^\top z_j / b - 2 a_{ij} + 1)^2`, is the original's.
+
+    Each row is paired with ``n_pairs`` random rows of affinity above 0 and as many of affinity 0.
+    Deviations: the machines go on from the last iteration's instead of beginning anew, for at most
+    20 rounds over the rows.
+
+    Reference: [Raziperchikolaei-Carreira-Perpinan-2016].
+    """
+
+    name = "machash"
+    needs_y = True
+
+    mean_: Doubles  # (dim + 1,) of rows with a 0 behind
+    projection_: Doubles  # (dim + 1, n_bits) of rows with a 1 behind
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        loss: str = "ksh",
+        n_pairs: int = 100,
+        mu: float = 0.1,
+        C: float = 1.0,
+        n_iter: int = 15,
+        random_state: int | None = 0,
+    ):
+        self.n_bits = n_bits
+        self.loss = loss
+        self.n_pairs = n_pairs
+        self.mu = mu
+        self.C = C
+        self.n_iter = n_iter
+        self.random_state = random_state
+
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        assert targets is not None
+        check_choice(self.loss, f"{self._title}: loss", tuple(LOSSES))
+        check_count(self.n_pairs, f"{self._title}: n_pairs")
+        check_count(self.n_iter, f"{self._title}: n_iter")
+        mu = check_number(self.mu, f"{self._title}: mu", above=0)
+        check_number(self.C, f"{self._title}: C", above=0)
+        library("maxflow", "PyMaxflow", self._title)
+        rng = self._generator()
+        pairs = Pairs.sample(targets, self.n_pairs, self.n_pairs, rng)
+        codes = Coordinates(pairs, make_blocks(pairs, rng), self.loss, self.n_bits, rng)
+        machines = _Machines(X, self.n_bits, self.C)
+        for _ in track(range(self.n_iter), f"{self._title}: machines, then codes"):
+            said = machines.learn(codes.bits, rng)
+            self._keep(mean_=machines.mean, projection_=machines.projection())
+            codes.follow(said, mu)
+            mu *= GROWTH
+            if (said == codes.bits).all():
+                break
+
+    def _bits(self, X: Rows) -> Bits:
+        return sides(_with_one(X), self.mean_, self.projection_)
+
+
+def _with_one(X: Rows) -> Rows:
+    return np.hstack([X, np.ones((len(X), 1), X.dtype)])
+
+
+class Coordinates:
+    """The codes of the training rows, free of any hash function."""
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        blocks: list[Block],
+        loss: str,
+        n_bits: int,
+        rng: np.random.Generator,
+    ):
+        self.pairs, self.blocks, self.rng = pairs, blocks, rng
+        self.loss, self.n_bits = loss, n_bits
+        self.scale = n_bits * pairs.n / max(1, len(pairs.other))
+        self.bits: Signs = np.zeros((n_bits, pairs.n), np.int8)
+        self.apart: Counts = np.zeros(len(pairs.other), np.uint16)
+        self._weights: Floats = np.empty(len(pairs.other), np.float32)
+        nothing = np.zeros(pairs.n)
+        for r, bit in enumerate(self.bits, 1):  # as FastHash chooses them
+            self._weigh(loss_steps(loss, r), 1.0)
+            for _ in range(2):
+                sweep(bit, self._weights, nothing, pairs, blocks, rng)
+            count_apart(bit, pairs.first, pairs.other, self.apart)
+
+    def objective(self, said: Signs, mu: float) -> float:
+        r"""The loss, and μ times the squared distances of codes from what the machines say."""
+        share = np.arange(self.n_bits + 1) / self.n_bits
+        similar, dissimilar = (loss(share)[self.apart] for loss in LOSSES[self.loss])
+        a = self.pairs.affinity.astype(np.float64)
+        total = float((a * similar + (1 - a) * dissimilar).sum() / 2 * self.scale)
+        return total + 4 * mu * float((self.bits != said).sum())
+
+    def follow(self, said: Signs, mu: float) -> None:
+        """Give each bit in turn the values of least objective, block by block."""
+        pairs = self.pairs
+        for bit, wanted in zip(self.bits, said, strict=True):
+            _leave_out(bit, pairs.first, pairs.other, self.apart)
+            self._weigh(loss_steps(self.loss, self.n_bits), self.scale)
+            field = -2 * mu * wanted.astype(np.float64)  # (z - h)² = 2 - 2 z h
+            sweep(bit, self._weights, field, pairs, self.blocks, self.rng)
+            count_apart(bit, pairs.first, pairs.other, self.apart)
+
+    def _weigh(self, steps: tuple[Doubles, Doubles], scale: float) -> None:
+        similar, dissimilar = (scale * step for step in steps)
+        weigh(self.pairs.affinity, self.apart, similar, dissimilar, self._weights)
+
+
+class _Machines:
+    """A support vector machine for each bit, learned by dual coordinate descent."""
+
+    def __init__(self, X: Rows, n_bits: int, C: float):
+        mean = X.mean(axis=0, dtype=np.float64)
+        centred = X - mean
+        size = float(np.sqrt((centred**2).sum(axis=1).mean()))
+        # Rows that are all alike but for rounding are left as they are.
+        noise = np.finfo(X.dtype).eps * np.abs(mean).max(initial=0) * len(mean) ** 0.5
+        self._size = size if size > noise else np.inf
+        self._rows = _with_one(centred / self._size).astype(np.float32)
+        self._square = np.einsum("ij,ij->i", self._rows, self._rows).astype(np.float64)
+        self._alpha = np.zeros((n_bits, len(X)), np.float32)
+        self._w = np.zeros((n_bits, self._rows.shape[1]), np.float32)
+        self._bits: Signs = np.zeros((n_bits, len(X)), np.int8)
+        self._C, self._mean = C, mean
+
+    @property
+    def mean(self) -> Doubles:
+        """The point that the rows are seen from, and 0."""
+        return np.append(self._mean, 0.0)
+
+    def learn(self, bits: Signs, rng: np.random.Generator) -> Signs:
+        """Go on learning, and tell what the machines say of the training rows."""
+        self._alpha[bits != self._bits] = 0
+        self._bits = bits.copy()
+        self._w = np.ascontiguousarray((self._alpha * bits) @ self._rows)
+        orders = np.stack([rng.permutation(len(self._rows)) for _ in range(N_EPOCHS)])
+        for k in range(len(bits)):
+            _train(self._rows, self._square, bits[k], orders, self._C, self._alpha[k], self._w[k])
+        return np.where(self._w @ self._rows.T > 0, 1, -1).astype(np.int8)
+
+    def projection(self) -> Doubles:
+        """The machines' weights for rows as they are."""
+        projection = self._w.T.astype(np.float64)
+        projection[:-1] /= self._size
+        return projection
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _leave_out(bit: Signs, first: Longs, other: NDArray[Any], apart: Counts) -> None:
+    """Take 1 away for each listed pair that differs in a bit."""
+    for i in range(first.shape[0] - 1):
+        for e in range(first[i], first[i + 1]):
+            apart[e] -= bit[i] != bit[other[e]]
+
+
+@njit(cache=True, nogil=True, fastmath=True)  # type: ignore[untyped-decorator]
+def _train(
+    X: Floats, square: Doubles, y: Signs, orders: Longs, C: float, alpha: Floats, w: Floats
+) -> None:
+    """Dual coordinate descent for squared hinge loss: alpha ≥ 0, w = Σ alpha y x."""
+    ridge = 0.5 / C
+    for epoch in range(orders.shape[0]):
+        worst = 0.0
+        for i in orders[epoch]:
+            product = np.float32(0)
+            for j in range(X.shape[1]):
+                product += w[j] * X[i, j]
+            gradient = y[i] * product - 1 + ridge * alpha[i]
+            if alpha[i] == 0 and gradient > 0:
+                continue
+            worst = max(worst, abs(gradient))
+            new = max(alpha[i] - gradient / (square[i] + ridge), 0.0)
+            step = np.float32((new - alpha[i]) * y[i])
+            alpha[i] = new
+            for j in range(X.shape[1]):
+                w[j] += step * X[i, j]
+        if worst < SLACK:
+            break

@@ -1,0 +1,82 @@
+"""Spectral hashing: eigenfunctions of the Laplacian on a box."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.linear import SLACK, principal_axes
+from bittern.hashing.targets import Targets
+
+__all__ = ["SH"]
+
+Doubles = NDArray[np.float64]
+
+
+class SH(Hasher):
+    r"""Signs of the smoothest waves over the principal components.
+
+    Were the rows uniform in a box with sides [a, b] along the principal axes, the smoothest
+    functions on them would be the eigenfunctions of the Laplacian,
+
+    .. math:: \Phi_k(z) = \sin\left(\frac{\pi}{2} + \frac{k \pi}{b - a} (z - a)\right),
+        \qquad \lambda_k = \left(\frac{k \pi}{b - a}\right)^2, \qquad k = 1, 2, \ldots
+
+    with z a principal component.  Bit j is 1 if the one of the j-th smallest eigenvalue is above 0;
+    the constant k = 0, and products of several components, which depend on the others, are left
+    out.  As in the authors' program a and b are the least and the largest value of a training row,
+    and only the ``n_bits`` leading components are looked at.
+
+    A component may give several bits and others none, so that there are always enough: rows that
+    vary in one direction only are cut ``n_bits`` times along it.  If they do not vary at all, every
+    bit is 0.
+
+    Reference: [Weiss-Torralba-Fergus-2008].
+    """
+
+    name = "sh"
+
+    mean_: Doubles  # (dim,)
+    components_: NDArray[np.intp]  # (n_bits,) which principal component, 0 the leading one
+    modes_: NDArray[np.intp]  # (n_bits,) its k
+    frequencies_: Doubles  # (dim, n_bits) k π / (b - a) times the principal axis
+    phases_: Doubles  # (n_bits,) of x = 0, without the π/2
+
+    def __init__(self, n_bits: int = 32, *, random_state: int | None = 0):
+        self.n_bits = n_bits
+        self.random_state = random_state
+
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        mean, axes, _ = principal_axes(X, min(self.n_bits, X.shape[1]))
+        Z = (X @ axes.astype(X.dtype)).astype(np.float64)
+        a, sides = Z.min(axis=0), np.ptp(Z, axis=0)
+        components, modes = _smoothest(sides, self.n_bits)
+        scale = np.pi * modes / np.where(modes > 0, sides[components], 1)
+        self._keep(
+            mean_=mean,
+            components_=components,
+            modes_=modes,
+            frequencies_=axes[:, components] * scale,
+            phases_=np.where(modes > 0, -scale * a[components], np.pi),
+        )
+
+    def _bits(self, X: Rows) -> Bits:
+        frequencies = self.frequencies_.astype(X.dtype)
+        angles = X @ frequencies
+        angles += self.phases_.astype(X.dtype)
+        size = np.abs(self.mean_) @ np.abs(self.frequencies_) + np.abs(self.phases_)
+        rounding = SLACK * np.finfo(X.dtype).eps * size
+        return np.cos(angles, out=angles) > rounding.astype(X.dtype)
+
+
+def _smoothest(sides: Doubles, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Component and mode of the n smallest k / side; 0 and 0 if all sides are 0."""
+    real = np.flatnonzero(sides)
+    if len(real) == 0:
+        return np.zeros(n, np.intp), np.zeros(n, np.intp)
+    modes = np.arange(1, n + 1)
+    steps = modes[:, None] / sides[real]  # (mode, component)
+    first = np.argsort(steps, axis=None, kind="stable")[:n]
+    mode, component = np.unravel_index(first, steps.shape)
+    return real[component], modes[mode]

@@ -1,0 +1,148 @@
+"""Laplacian eigenmap of a neighbour graph, and a linear classifier for each of its bits."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_count, row_blocks
+from bittern.hashing.anchors import unit_rows, with_ones
+from bittern.hashing.base import Bits, Hasher, Rows, check_number
+from bittern.hashing.linear import sides
+from bittern.hashing.targets import Targets
+from bittern.progress import track
+
+__all__ = ["STH"]
+
+Doubles = NDArray[np.float64]
+FAINTEST = 1e-3  # the least weight of an edge
+MOST_AXES = 1024  # eigenvectors that are asked for
+DENSE = 1000  # rows up to which all eigenvectors are found at once
+
+
+class STH(Hasher):
+    r"""Self-taught hashing: bits from a graph of the training rows, learnt by linear classifiers.
+
+    Rows are taken at length 1.  Two of them are joined with weight
+    :math:`A_{ij} = \cos(x_i, x_j)` if one is among the k nearest (by cosine) of the other.  With
+    :math:`D = \operatorname{diag}(A 1)`, the smoothest functions on this graph solve
+
+    .. math:: (D - A)\, v = \lambda D v,
+
+    the smallest λ first, without the trivial constant v.  Row i has bit k if its entry of the k-th
+    function is above the median; so half the rows have it.  A linear support vector machine (with
+    squared hinge loss and penalty ``C``, by LIBLINEAR) then learns each bit from the rows, and
+    these classifiers hash all rows, those of the training too.
+
+    ``n_neighbours`` is k.  At most ``n_rows`` random training rows are used.  A cosine below 10⁻³
+    counts as 10⁻³, so that no row is cut off.  There are at most n - 1 eigenvectors, of which no
+    more than 1,024 are sought; if more bits are asked for, further ones are random combinations
+    (standard normal weights) of the eigenvectors, cut at the median as well.  A bit that all rows
+    share is constant.
+
+    Reference: [Zhang-Wang-Cai-Lu-2010].
+    """
+
+    name = "sth"
+
+    mean_: Doubles  # (dim + 1,)
+    projection_: Doubles  # (dim + 1, n_bits), the last row constant terms
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        n_neighbours: int = 25,
+        C: float = 1.0,
+        n_rows: int = 20_000,
+        random_state: int | None = 0,
+    ):
+        self.n_bits = n_bits
+        self.n_neighbours = n_neighbours
+        self.C = C
+        self.n_rows = n_rows
+        self.random_state = random_state
+
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        check_count(self.n_neighbours, f"{self._title}: n_neighbours")
+        check_number(self.C, f"{self._title}: C", above=0)
+        check_count(self.n_rows, f"{self._title}: n_rows")
+        rng = self._generator()
+        if len(X) > self.n_rows:
+            X = X[np.sort(rng.choice(len(X), self.n_rows, replace=False))]
+        X = unit_rows(X)
+        functions = _smooth_functions(_neighbour_graph(X, self.n_neighbours), self.n_bits, rng)
+        wanted = functions > np.median(functions, axis=0)
+        mean = X.mean(axis=0, dtype=np.float64)
+        projection = np.zeros((X.shape[1] + 1, self.n_bits))
+        centred = (X - mean).astype(np.float64)
+        for k in track(range(self.n_bits), f"{self._title}: learning the bits"):
+            projection[:, k] = _classifier(centred, wanted[:, k], self.C, rng)
+        self._keep(mean_=np.append(mean, 0), projection_=projection)
+
+    def _bits(self, X: Rows) -> Bits:
+        return sides(with_ones(unit_rows(X)), self.mean_, self.projection_)
+
+
+def _neighbour_graph(X: Rows, n_neighbours: int) -> Any:
+    """Weights ``(n, n)`` as a sparse symmetric matrix: cosines of neighbours, in either order."""
+    from scipy.sparse import csr_array
+
+    n, k = len(X), min(n_neighbours, len(X) - 1)
+    nearest, cosines = np.empty((n, k), np.intp), np.empty((n, k))
+    for some in row_blocks(n, 4 * n):
+        near = X[some] @ X.T
+        near[np.arange(len(near)), np.arange(n)[some]] = -np.inf  # a row is no neighbour of itself
+        nearest[some] = np.argpartition(-near, max(k - 1, 0), axis=1)[:, :k]
+        cosines[some] = np.take_along_axis(near, nearest[some], axis=1)
+    weights = np.maximum(cosines, FAINTEST)
+    graph = csr_array((weights.ravel(), nearest.ravel(), np.arange(n + 1) * k), shape=(n, n))
+    return graph.maximum(graph.T).tocsr()
+
+
+def _smooth_functions(graph: Any, n_functions: int, rng: np.random.Generator) -> Doubles:
+    """The smoothest functions ``(n, n_functions)`` on a graph, completed by random mixtures."""
+    n = graph.shape[0]
+    if n == 1:
+        return np.zeros((1, n_functions))
+    degree = np.asarray(graph.sum(axis=1)).ravel()
+    found = _largest(graph, degree, min(n_functions, n - 1, MOST_AXES), rng)
+    functions = found / np.sqrt(degree)[:, None]
+    mixed = found @ rng.standard_normal((found.shape[1], n_functions - found.shape[1]))
+    return np.hstack((functions, mixed / np.sqrt(degree)[:, None]))
+
+
+def _largest(graph: Any, degree: Doubles, k: int, rng: np.random.Generator) -> Doubles:
+    """Eigenvectors ``(n, k)`` of the largest eigenvalues of D^-½ A D^-½, but the trivial one."""
+    from scipy.sparse import diags_array
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    n, scale = len(degree), diags_array(1 / np.sqrt(degree))
+    A = scale @ graph @ scale
+    trivial = np.sqrt(degree / degree.sum())
+    start = rng.standard_normal(n)
+    if n <= DENSE or 4 * k > n:
+        vectors = np.linalg.eigh(A.toarray() - np.outer(trivial, trivial))[1]
+        return vectors[:, : -k - 1 : -1]
+    deflated = LinearOperator(
+        (n, n), dtype=np.float64, matvec=lambda v: A @ v.ravel() - trivial * (trivial @ v.ravel())
+    )
+    return eigsh(deflated, k, which="LA", v0=start, tol=1e-4, rng=rng)[1][:, ::-1]
+
+
+def _classifier(X: Doubles, wanted: Bits, C: float, rng: np.random.Generator) -> Doubles:
+    """Weights ``(dim + 1,)`` of a linear classifier, the last its constant term."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import LinearSVC
+
+    seed = int(rng.integers(2**31))
+    if wanted.all() or not wanted.any():
+        return np.append(np.zeros(X.shape[1]), wanted.mean() * 2 - 1)
+    model = LinearSVC(C=C, dual=True, tol=0.1, random_state=seed)
+    with warnings.catch_warnings():  # a classifier that is not quite the best is one all the same
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, wanted)
+    return np.append(model.coef_, model.intercept_)

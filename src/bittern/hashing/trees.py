@@ -1,0 +1,169 @@
+"""Sums of decision trees as flat arrays, evaluated without the library that grew them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from bittern.errors import InputError
+from bittern.hashing.base import Rows
+
+__all__ = ["Forest"]
+
+Doubles = NDArray[np.float64]
+Ints = NDArray[np.int32]
+TILE = 64  # rows that go down a tree side by side
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Some sums of binary decision trees.
+
+    At node m a row x goes on to node ``left[m]`` if ``x[feature[m]] <= threshold[m]``, compared in
+    double precision, and to ``right[m]`` else, both later than m; unless both are m itself, where
+    it ends, with ``value[m]``.  The trees of sum k begin at nodes ``roots[first[k]:first[k + 1]]``.
+    """
+
+    feature: Ints  # (n_nodes,)
+    threshold: Doubles  # (n_nodes,)
+    left: Ints  # (n_nodes,)
+    right: Ints  # (n_nodes,)
+    value: Doubles  # (n_nodes,)
+    roots: Ints  # (n_trees,)
+    first: Ints  # (n_sums + 1,)
+
+    def __post_init__(self) -> None:
+        n_nodes, n_trees = len(self.feature), len(self.roots)
+        lengths = {len(a) for a in (self.threshold, self.left, self.right, self.value)}
+        sound = lengths == {n_nodes} and bool((self.feature >= 0).all())
+        if sound:
+            both, here = np.stack([self.left, self.right]), np.arange(n_nodes)
+            inner = ((both > here) & (both < n_nodes)).all(axis=0)
+            sound = bool((inner | (both == here).all(axis=0)).all())
+            sound &= bool(((self.roots >= 0) & (self.roots < n_nodes)).all())
+            sound &= bool((np.diff(self.first, prepend=0, append=n_trees) >= 0).all())
+        if not sound:
+            raise InputError("Forest: the arrays are not those of decision trees.")
+
+    @classmethod
+    def constant(cls, value: float) -> Forest:
+        """One sum that is the same for every row."""
+        return _grown([], [], [], [], [value])
+
+    @classmethod
+    def from_booster(cls, booster: Any) -> Forest:
+        """The one sum of a LightGBM model of rows without categories or missing values."""
+        trees = [_read(table) for table in _tables(booster.model_to_string(num_iteration=-1))]
+        if not trees:
+            return cls.constant(0.0)
+        return replace(cls.joined(trees), first=np.array([0, len(trees)], np.int32))
+
+    @classmethod
+    def joined(cls, forests: Iterable[Forest]) -> Forest:
+        """The sums of all forests side by side."""
+        n_nodes = n_trees = 0
+        shifted: list[dict[str, NDArray[Any]]] = []
+        for forest in forests:
+            arrays = forest.arrays()
+            for name in ("left", "right", "roots"):
+                arrays[name] = arrays[name] + np.int32(n_nodes)
+            arrays["first"] = forest.first[bool(shifted) :] + np.int32(n_trees)
+            n_nodes, n_trees = n_nodes + len(forest.feature), n_trees + len(forest.roots)
+            shifted.append(arrays)
+        names = (field.name for field in fields(cls))
+        return cls(**{name: np.concatenate([one[name] for one in shifted]) for name in names})
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The fields by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def sums(self, X: Rows) -> Doubles:
+        """The sums of rows, ``(n, n_sums)``, added in the order of the trees."""
+        least = int(self.feature.max()) + 1
+        if X.shape[1] < least:
+            raise InputError(f"Forest: rows must have {least} columns or more, got {X.shape[1]}.")
+        out = np.zeros((len(X), len(self.first) - 1))
+        _add_trees(X, *self.arrays().values(), _heights(self.left, self.right), out)
+        return out
+
+
+def _tables(text: str) -> Iterator[dict[str, str]]:
+    """The trees of a model's text, each as what stands left and right of its equality signs."""
+    for part in text.partition("end of trees")[0].split("\nTree=")[1:]:
+        yield dict(line.split("=", 1) for line in part.split("\n")[1:] if "=" in line)
+
+
+def _read(table: dict[str, str]) -> Forest:
+    names = "split_feature", "threshold", "left_child", "right_child", "leaf_value"
+    return _grown(*(np.array(table[name].split(), float) for name in names))
+
+
+def _grown(feature: Any, threshold: Any, left: Any, right: Any, leaves: Any) -> Forest:
+    """One tree from inner nodes and leaves, where ``-1 - k`` leads to leaf k, as LightGBM says it.
+
+    Our leaves come after the inner nodes.
+    """
+    n_inner, n_leaves = len(threshold), len(leaves)
+    none, own = np.zeros(n_leaves), np.arange(n_inner, n_inner + n_leaves)
+
+    def child(to: Any) -> Ints:
+        to = np.asarray(to, np.int32)
+        return np.append(np.where(to < 0, n_inner - 1 - to, to), own).astype(np.int32)
+
+    return Forest(
+        np.append(feature, none).astype(np.int32),
+        np.append(threshold, none),
+        child(left),
+        child(right),
+        np.append(np.zeros(n_inner), leaves),
+        np.zeros(1, np.int32),
+        np.array([0, 1], np.int32),
+    )
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _heights(left: Ints, right: Ints) -> Ints:
+    """How many steps below each node the farthest leaf is."""
+    height = np.zeros(left.shape[0], np.int32)
+    for m in range(left.shape[0] - 1, -1, -1):
+        if left[m] != m:
+            height[m] = 1 + max(height[left[m]], height[right[m]])
+    return height
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _add_trees(
+    X: Rows,
+    feature: Ints,
+    threshold: Doubles,
+    left: Ints,
+    right: Ints,
+    value: Doubles,
+    roots: Ints,
+    first: Ints,
+    height: Ints,
+    out: Doubles,
+) -> None:
+    """Add the sums of rows to ``out``; the rows of a tile take each step together."""
+    columns = np.zeros((X.shape[1], TILE), X.dtype)
+    at = np.empty(TILE, np.int32)
+    for start in range(0, X.shape[0], TILE):
+        n = min(TILE, X.shape[0] - start)
+        for i in range(n):
+            for j in range(X.shape[1]):
+                columns[j, i] = X[start + i, j]
+        for k in range(first.shape[0] - 1):
+            for t in range(first[k], first[k + 1]):
+                for i in range(TILE):
+                    at[i] = roots[t]
+                for _ in range(height[roots[t]]):
+                    for i in range(TILE):
+                        m = at[i]
+                        at[i] = left[m] if columns[feature[m], i] <= threshold[m] else right[m]
+                for i in range(n):
+                    out[start + i, k] += value[at[i]]

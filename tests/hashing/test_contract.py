@@ -1,0 +1,267 @@
+"""What every hasher promises, tested over the whole table."""
+
+import json
+import pickle
+import re
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bittern as bt
+from bittern.hashing import HASHERS
+
+
+def labelled_blobs(random_state, n=120, dim=16, n_classes=3, dtype=np.float64):
+    """Classes of points, read-only: a hasher that writes to its input fails here."""
+    rng = np.random.default_rng(random_state)
+    labels = rng.integers(0, n_classes, n)
+    features = (rng.standard_normal((n, dim)) + 2 * labels[:, None]).astype(dtype)
+    features.flags.writeable = labels.flags.writeable = False
+    return features, labels
+
+
+FEATURES, LABELS = labelled_blobs(random_state=7)
+TAGS = np.eye(3, dtype=bool)[LABELS]
+NAMES = list(HASHERS)
+SUPERVISED = [name for name in NAMES if HASHERS[name].needs_y]
+
+
+@pytest.fixture(params=NAMES)
+def hasher(request):
+    return HASHERS[request.param](n_bits=8)
+
+
+def test_the_table_is_that_of_the_papers():
+    published = {
+        "lsh", "sklsh", "klsh", "pcah", "itq", "itq-cca", "sh", "agh", "sth", "isohash", "dbq",
+        "bre", "ksh", "sdh", "machash", "fasthash", "structhash",
+    }  # fmt: skip
+    assert published <= set(NAMES)
+    assert all(HASHERS[name].name == name for name in NAMES)
+
+
+def test_an_unknown_name_is_met_with_the_nearest():
+    with pytest.raises(bt.UnknownNameError, match="no hasher is called 'itk'; did you mean 'itq'"):
+        HASHERS["itk"]
+
+
+def test_every_class_is_reached_by_its_name(hasher):
+    assert getattr(bt.hashing, type(hasher).__name__) is type(hasher)
+    assert type(hasher).__doc__
+    assert re.search(r"\[[A-Z][\w-]+-\d{4}[a-z]?\]", type(hasher).__doc__), "cites its reference"
+
+
+def test_fit_returns_self(hasher):
+    assert hasher.fit(FEATURES, LABELS) is hasher
+
+
+def test_fit_leaves_hyper_parameters_alone(hasher):
+    before = hasher.get_params(deep=False)
+    hasher.fit(FEATURES, LABELS)
+    assert hasher.get_params(deep=False) == before
+
+
+def test_fitting_again_changes_nothing(hasher):
+    first = hasher.fit(FEATURES, LABELS).encode(FEATURES)
+    again = hasher.fit(FEATURES, LABELS).encode(FEATURES)
+    elsewhere = clone(hasher).fit(FEATURES, LABELS).encode(FEATURES)
+    assert first == again == elsewhere
+
+
+def test_a_code_depends_on_its_own_row_only(hasher):
+    whole = hasher.fit(FEATURES, LABELS).encode(FEATURES)
+    assert hasher.encode(FEATURES[::7]) == whole[::7]
+    assert hasher.encode(FEATURES[3:4]) == whole[3:4]
+    np.testing.assert_array_equal(hasher.transform(FEATURES), whole.to_bits())
+
+
+def test_codes_separate_the_classes(hasher):
+    # Not vacuous: a hasher that returned a constant would pass everything above.
+    bits = hasher.fit(FEATURES, LABELS).encode(FEATURES).to_bits()
+    apart = (bits[:, None] != bits[None]).sum(axis=-1)
+    same = LABELS[:, None] == LABELS[None]
+    assert apart[same].mean() < apart[~same].mean()
+
+
+@pytest.mark.parametrize("n_bits", [1, 7, 64, 65])
+def test_codes_have_as_many_bits_as_asked(hasher, n_bits):
+    codes = hasher.set_params(n_bits=n_bits).fit(FEATURES, LABELS).encode(FEATURES)
+    assert (len(codes), codes.n_bits) == (120, n_bits)
+    assert len(np.unique(codes.words, axis=0)) > 1
+
+
+@pytest.mark.parametrize(("n", "dim"), [(30, 50), (200, 5), (40, 1)])
+def test_there_may_be_fewer_or_more_rows_than_dimensions(hasher, n, dim):
+    X, y = labelled_blobs(1, n, dim)
+    codes = hasher.fit(X, y).encode(X)
+    assert codes.n_bits == 8
+    assert len(np.unique(codes.words, axis=0)) > 1
+
+
+def test_rows_in_single_precision_give_nearly_the_same_codes(hasher):
+    X, y = labelled_blobs(2, dtype=np.float32)
+    single = hasher.fit(X, y).encode(X).to_bits()
+    double = hasher.fit(X.astype(np.float64), y).encode(X.astype(np.float64)).to_bits()
+    assert single.shape == double.shape
+    # Methods that choose one of two equally good solutions may flip bits; distances tell.
+    apart = [(bits[:, None] != bits).sum(axis=-1).ravel() for bits in (single, double)]
+    assert np.corrcoef(*apart)[0, 1] > 0.8
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda X, y: (np.where(np.arange(16) < 5, 3.0, X), y), id="constant columns"),
+        pytest.param(lambda X, y: (np.repeat(X[:30], 4, 0), np.repeat(y[:30], 4)), id="duplicates"),
+        pytest.param(lambda X, y: (X, np.zeros_like(y)), id="one class"),
+        pytest.param(lambda X, y: (X, np.arange(len(y))), id="a class for each row"),
+        pytest.param(lambda X, y: (X * 1e6, y), id="large numbers"),
+        pytest.param(lambda X, y: (X * 1e-6, y), id="small numbers"),
+        pytest.param(lambda X, y: (np.ones_like(X), y), id="all rows equal"),
+    ],
+)
+def test_awkward_rows_are_hashed_all_the_same(hasher, spoil):
+    X, y = spoil(FEATURES, LABELS)
+    codes = hasher.fit(X, y).encode(X)
+    assert (len(codes), codes.n_bits) == (120, 8)
+    equal = np.unique(X, axis=0, return_inverse=True)[1]
+    for rows in (np.flatnonzero(equal == k) for k in range(equal.max() + 1)):
+        assert codes[rows] == codes[np.repeat(rows[:1], len(rows))], "equal rows, equal codes"
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+@pytest.mark.parametrize(
+    "y",
+    [
+        pytest.param(np.array(["ant", "bee", "cat"])[LABELS], id="strings"),
+        pytest.param(TAGS, id="tags"),
+        pytest.param(bt.Relevance.from_classes(LABELS, LABELS), id="Relevance"),
+        pytest.param(
+            bt.Relevance.from_tags(TAGS | TAGS[::-1], TAGS | TAGS[::-1], graded=True), id="graded"
+        ),
+    ],
+)
+def test_y_may_be_labels_tags_or_a_square_relevance(name, y):
+    codes = HASHERS[name](n_bits=8).fit(FEATURES, y).encode(FEATURES)
+    assert len(np.unique(codes.words, axis=0)) > 1
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_supervised_hashers_follow_the_labels_not_the_rows(name):
+    # The labels are cut along a direction of small variance, which no principal axis finds.
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 6)) * [3, 2, 1, 1, 1, 1]
+    y = (X[:, 2] > 0).astype(int)
+    bits = HASHERS[name](n_bits=8).fit(X, y).encode(X).to_bits()
+    apart = (bits[:, None] != bits[None]).sum(axis=-1)
+    same = y[:, None] == y[None]
+    assert apart[same].mean() < 0.7 * apart[~same].mean()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in SUPERVISED])
+def test_unsupervised_hashers_need_no_y(name):
+    assert HASHERS[name](n_bits=8).fit(FEATURES).encode(FEATURES).n_bits == 8
+
+
+def test_pickles(hasher):
+    hasher.fit(FEATURES, LABELS)
+    assert pickle.loads(pickle.dumps(hasher)).encode(FEATURES) == hasher.encode(FEATURES)
+
+
+def test_saves_and_loads_as_arrays_and_json(hasher, tmp_path):
+    hasher.fit(FEATURES, LABELS).save(tmp_path / "model.npz")
+    again = bt.hashing.load(tmp_path / "model.npz")
+    assert type(again) is type(hasher)
+    assert again.encode(FEATURES) == hasher.encode(FEATURES)
+    assert {k: v for k, v in again.get_params(deep=False).items() if k != "projection"} == {
+        k: v for k, v in hasher.get_params(deep=False).items() if k != "projection"
+    }
+    with zipfile.ZipFile(tmp_path / "model.npz") as file:
+        assert all(name.endswith(".npy") for name in file.namelist())
+        for name in file.namelist():
+            assert b"'O'" not in file.read(name)[:200], "no pickled objects"
+    head = json.loads(np.load(tmp_path / "model.npz")["model"].tobytes())
+    assert head["model"]["hasher"] == hasher.name
+
+
+def test_encodes_rows_on_disk_by_blocks(hasher, tmp_path, monkeypatch):
+    hasher.fit(FEATURES, LABELS)
+    np.save(tmp_path / "rows.npy", FEATURES)
+    monkeypatch.setattr("bittern.hashing.base.MEMORY", 2000)  # a few rows at a time
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    whole = hasher.encode(FEATURES)
+    assert hasher.encode(mapped) == whole
+    monkeypatch.undo()
+    assert hasher.encode(FEATURES) == whole
+
+
+def test_encode_before_fit_is_refused(hasher):
+    title = type(hasher).__name__
+    for call in (hasher.encode, hasher.transform, hasher.save):
+        with pytest.raises(bt.NotFittedError, match=f"^{title}: call fit\\(\\) before"):
+            call(FEATURES)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "parameters", "says"),
+    [
+        (np.full((9, 3), np.nan), range(9), {}, "contains NaN"),
+        (np.full((9, 3), np.inf), range(9), {}, "contains infinity"),
+        (np.ones(9), range(9), {}, "Expected 2D array"),
+        (np.ones((9, 3, 2)), range(9), {}, "needs vectors"),
+        (np.ones((0, 3)), [], {}, "Found array with 0 sample"),
+        ([["a"] * 3] * 9, range(9), {}, "could not convert string to float"),
+        (np.ones((9, 3)), range(9), {"n_bits": 0}, "n_bits must be"),
+        (np.ones((9, 3)), range(9), {"n_bits": 4097}, "n_bits must be"),
+        (np.ones((9, 3)), range(9), {"n_bits": 3.5}, "n_bits must be"),
+        (np.ones((9, 3)), range(9), {"random_state": -1}, "random_state must be"),
+    ],
+)
+def test_bad_rows_and_parameters_are_refused_in_one_sentence(hasher, X, y, parameters, says):
+    if "random_state" in parameters and "random_state" not in hasher.get_params():
+        pytest.skip("this method draws nothing")
+    with pytest.raises(bt.InputError) as caught:
+        hasher.set_params(**parameters).fit(X, list(y))
+    message = str(caught.value)
+    assert message.startswith(type(hasher).__name__) and says in message
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+@pytest.mark.parametrize(
+    ("y", "says"),
+    [
+        (None, "requires y to be passed, but the target y is None; pass class labels"),
+        (LABELS[:5], "y must have one entry for each row, got 5 for 120"),
+        (TAGS[:5], "y must have one entry for each row, got 5 for 120"),
+        (np.full((120, 2), 0.5), "tags as y must be booleans or 0/1"),
+        (np.full(120, 0.5), "y"),
+        (bt.Relevance.from_classes(LABELS[:9], LABELS), "must be of the 120 training rows"),
+    ],
+)
+def test_a_bad_y_is_refused_in_one_sentence(name, y, says):
+    with pytest.raises(bt.InputError) as caught:
+        HASHERS[name](n_bits=8).fit(FEATURES, y)
+    assert str(caught.value).startswith(HASHERS[name].__name__) and says in str(caught.value)
+
+
+def test_other_rows_than_it_was_fitted_on_are_refused(hasher):
+    with pytest.raises(bt.InputError, match="expecting 16 features"):
+        hasher.fit(FEATURES, LABELS).encode(FEATURES[:, :5])
+
+
+#: Checks of scikit-learn that a hasher does not pass, and why.
+EXPECTED = {
+    "check_supervised_y_2d": "a column of labels (n, 1) is read as one tag, for tags are 2-D too",
+    "check_classifiers_regression_target": "hashers are no classifiers",
+}
+
+
+@parametrize_with_checks(
+    [HASHERS[name](n_bits=4) for name in NAMES],
+    expected_failed_checks=lambda estimator: EXPECTED if estimator.needs_y else {},
+)
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
