@@ -75,8 +75,9 @@ def test_kernels_know_nothing_of_the_package():
 
 
 def test_only_kernels_are_compiled():
+    # A hasher's own inner loop may stand in its own file: a file is one method.
     for path in MODULES:
-        if stage_of(path) != "kernels":
+        if stage_of(path) not in ("kernels", "hashing"):
             assert not any(name.split(".")[0] == "numba" for name in imports(path)), path.name
 
 
