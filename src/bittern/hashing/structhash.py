@@ -29,7 +29,7 @@ RIDGE = 0.3  # of the mean variance of a column
 DEPTH = 4  # of a tree
 LEVELS = 256  # of a column, between which it may be cut
 SAME = 0.95  # rows on which two bits agree, or disagree, that makes them the same
-WORTH = 0.25
+WORTH = 0.25  # of what the best bit is worth, that a new one must be worth to come first
 TRIES = 8  # to find a bit that is not the same as an earlier one
 STARTS = 3  # eigenvectors from which target bits are sought
 STEPS = 30  # to find them
@@ -270,7 +270,6 @@ class _Machine:
         self.losses = [loss]
         self.gains = np.zeros((1, 0))  # of a plane from the weight of a bit
         self.duals = np.ones(1)
-        self.lowered = 1.0
 
     def pair_weights(self) -> Doubles:
         """What telling a pair apart is worth to the next bit."""
@@ -286,7 +285,6 @@ class _Machine:
         self.gains = np.column_stack((self.gains, gains))
         self.apart = np.vstack((self.apart, apart.astype(np.uint8)))
         self.w = np.append(self.w, 0.0)
-        before = self.objective
         for _ in range(MOST_PLANES):
             if self._improve():
                 break
@@ -294,7 +292,6 @@ class _Machine:
         self.planes = [self.planes[p] for p in used]
         self.losses = [self.losses[p] for p in used]
         self.gains, self.duals = self.gains[used], self.duals[used]
-        self.lowered = 1 - self.objective / before if before else 0.0
         return self.objective
 
     def _improve(self) -> bool:
@@ -362,21 +359,19 @@ class _Learner(Protocol):
 def _next(
     learner: _Learner, machine: _Machine, columns: list[_Column], rng: np.random.Generator
 ) -> _Column:
-    """The best column that is none of those before, or that is worth repeating."""
+    """The best column that is none of those before, or is worth repeating; or any."""
     lists, weights = machine.lists, machine.pair_weights()
     before = np.array([column.bits for column in columns]).reshape(-1, len(lists.rows))
-    columns = learner.best(weights, rng)
-    enough = WORTH * columns[0].score if columns else 0.0
-    tilted = columns
+    best = found = learner.best(weights, rng)
+    enough = WORTH * best[0].score if best else 0.0
     for _ in range(TRIES):
-        for column in tilted:
-            worth = lists.score(column.bits, weights)
-            if worth > 0 and worth >= enough and _is_new(column.bits, before):
+        for column in found:
+            if lists.score(column.bits, weights) > enough and _is_new(column.bits, before):
                 return column
         tilt = rng.standard_exponential(len(lists.n_relevant)) ** 2
-        tilted = learner.best(weights * np.repeat(tilt, np.diff(lists.start)), rng)
-    if columns and machine.lowered >= GAP:
-        return columns[0]
+        found = learner.best(weights * np.repeat(tilt, np.diff(lists.start)), rng)
+    if best:
+        return best[0]
     for _ in range(TRIES):
         column = learner.random(rng)
         if _is_new(column.bits, before):
