@@ -23,12 +23,13 @@ class Bar:
     def __enter__(self) -> Bar:
         return self
 
-    def __call__(self, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` is done."""
+    def __call__(self, done: int, total: int, note: str = "") -> None:
+        """Show that ``done`` of ``total`` is done, with a note beside it."""
         if self._bar is None and monotonic() - self._began > PATIENCE:
             self._start(total)
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=total)
+            what = f"{self._what} ({note})" if note else self._what
+            self._bar.update(self._task, completed=done, total=total, description=what)
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:

@@ -29,15 +29,23 @@ NAMES = list(HASHERS)
 SUPERVISED = [name for name in NAMES if HASHERS[name].needs_y]
 
 
+#: Shorter training than by default: the contract is not about quality.
+QUICK = {name: {"n_epochs": 15, "learning_rate": 0.05} for name in ("dpsh", "dtsh", "talr")}
+
+
+def make(name, n_bits=8):
+    return HASHERS[name](n_bits=n_bits, **QUICK.get(name, {}))
+
+
 @pytest.fixture(params=NAMES)
 def hasher(request):
-    return HASHERS[request.param](n_bits=8)
+    return make(request.param)
 
 
 def test_the_table_is_that_of_the_papers():
     published = {
         "lsh", "sklsh", "klsh", "pcah", "itq", "itq-cca", "sh", "agh", "sth", "isohash", "dbq",
-        "bre", "ksh", "sdh", "machash", "fasthash", "structhash",
+        "bre", "ksh", "sdh", "machash", "fasthash", "structhash", "dpsh", "dtsh", "talr",
     }  # fmt: skip
     assert published <= set(NAMES)
     assert all(HASHERS[name].name == name for name in NAMES)
@@ -145,7 +153,7 @@ def test_awkward_rows_are_hashed_all_the_same(hasher, spoil):
     ],
 )
 def test_y_may_be_labels_tags_or_a_square_relevance(name, y):
-    codes = HASHERS[name](n_bits=8).fit(FEATURES, y).encode(FEATURES)
+    codes = make(name).fit(FEATURES, y).encode(FEATURES)
     assert len(np.unique(codes.words, axis=0)) > 1
 
 
@@ -155,7 +163,7 @@ def test_supervised_hashers_follow_the_labels_not_the_rows(name):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 6)) * [3, 2, 1, 1, 1, 1]
     y = (X[:, 2] > 0).astype(int)
-    bits = HASHERS[name](n_bits=8).fit(X, y).encode(X).to_bits()
+    bits = make(name).fit(X, y).encode(X).to_bits()
     apart = (bits[:, None] != bits[None]).sum(axis=-1)
     same = y[:, None] == y[None]
     assert apart[same].mean() < 0.7 * apart[~same].mean()
@@ -163,7 +171,7 @@ def test_supervised_hashers_follow_the_labels_not_the_rows(name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in SUPERVISED])
 def test_unsupervised_hashers_need_no_y(name):
-    assert HASHERS[name](n_bits=8).fit(FEATURES).encode(FEATURES).n_bits == 8
+    assert make(name).fit(FEATURES).encode(FEATURES).n_bits == 8
 
 
 def test_pickles(hasher):
@@ -243,7 +251,7 @@ def test_bad_rows_and_parameters_are_refused_in_one_sentence(hasher, X, y, param
 )
 def test_a_bad_y_is_refused_in_one_sentence(name, y, says):
     with pytest.raises(bt.InputError) as caught:
-        HASHERS[name](n_bits=8).fit(FEATURES, y)
+        make(name).fit(FEATURES, y)
     assert str(caught.value).startswith(HASHERS[name].__name__) and says in str(caught.value)
 
 
@@ -260,7 +268,7 @@ EXPECTED = {
 
 
 @parametrize_with_checks(
-    [HASHERS[name](n_bits=4) for name in NAMES],
+    [make(name, 4) for name in NAMES],
     expected_failed_checks=lambda estimator: EXPECTED if estimator.needs_y else {},
 )
 def test_scikit_learn_accepts_it(estimator, check):

@@ -93,7 +93,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 def test_a_generator_as_random_state_cannot_be_saved(tmp_path):
     hasher = LSH(n_bits=6, random_state=np.random.default_rng(0)).fit(X)
-    with pytest.raises(bt.InputError, match=r"random_state=.* cannot be saved"):
+    with pytest.raises(bt.InputError, match=r"random_state of type Generator cannot be saved"):
         hasher.save(tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
 

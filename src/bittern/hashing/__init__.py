@@ -12,6 +12,8 @@ from bittern.hashing.agh import AGH
 from bittern.hashing.base import Hasher
 from bittern.hashing.bre import BRE
 from bittern.hashing.dbq import DBQ
+from bittern.hashing.dpsh import DPSH
+from bittern.hashing.dtsh import DTSH
 from bittern.hashing.fasthash import FastHash
 from bittern.hashing.isohash import IsoHash
 from bittern.hashing.itq import ITQ
@@ -26,6 +28,7 @@ from bittern.hashing.sh import SH
 from bittern.hashing.sth import STH
 from bittern.hashing.storage import load
 from bittern.hashing.structhash import StructHash
+from bittern.hashing.talr import TALR
 from bittern.hashing.targets import Targets
 from bittern.registry import Registry
 
@@ -48,6 +51,9 @@ METHODS: tuple[type[Hasher], ...] = (
     MACHash,
     FastHash,
     StructHash,
+    DPSH,
+    DTSH,
+    TALR,
 )
 
 #: Every method by its name.
@@ -57,6 +63,8 @@ __all__ = [
     "AGH",
     "BRE",
     "DBQ",
+    "DPSH",
+    "DTSH",
     "HASHERS",
     "ITQ",
     "ITQCCA",
@@ -68,6 +76,7 @@ __all__ = [
     "SH",
     "SKLSH",
     "STH",
+    "TALR",
     "FastHash",
     "Hasher",
     "IsoHash",

@@ -46,7 +46,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hash functions from training rows."""
-        rows = check_rows(self, X, reset=True, sparse=False)
+        rows = self._checked(X, reset=True)
         check_count(self.n_bits, f"{self._title}: n_bits", 1, MAX_BITS)
         self._generator()  # refuses what is no random state, also where nothing is drawn
         targets = None
@@ -62,7 +62,8 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
                 ) from None
             self.stopped_early_ = True
             warnings.warn(
-                f"{self._title}: stopped early; the model is what had been learned so far.",
+                f"{self._title}: stopped early; the model is what had been learned so far."
+                f"{self._how_to_go_on}",
                 stacklevel=2,
             )
         return self
@@ -94,7 +95,20 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
 
     def _checked_bits(self, X: Any) -> Bits:
         """Bits of a block of rows as the user gave them."""
-        return self._bits(check_rows(self, X, sparse=False))
+        return self._bits(self._checked(X))
+
+    def _checked(self, X: Any, reset: bool = False) -> Any:
+        """Rows as the method has them, of the shape fitted on."""
+        return check_rows(self, X, reset=reset, sparse=False)
+
+    def _blank(self) -> NDArray[Any]:
+        """One row of zeros, to try a model on."""
+        return np.zeros((1, self.n_features_in_))
+
+    @property
+    def _how_to_go_on(self) -> str:
+        """What to do after an early stop, if anything."""
+        return ""
 
     @property
     def _title(self) -> str:
@@ -133,7 +147,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
     def _all_bits(self, X: Any) -> Iterator[Bits]:
         """The bits of all rows, block by block where they can be taken apart."""
         blocks = [slice(None)]
-        if is_lazy(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
+        if is_lazy(X) or (isinstance(X, np.ndarray) and X.ndim >= 2):
             width = self.n_features_in_ + 4 * self.n_bits
             blocks = row_blocks(len(X), 4 * width, MEMORY) or blocks
         for some in blocks:
@@ -155,8 +169,8 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
 
 
 def _is_learned(name: str) -> bool:
-    kept_by_sklearn = name in ("n_features_in_", "feature_names_in_")
-    return name.endswith("_") and not name.startswith("_") and not kept_by_sklearn
+    about_inputs = name in ("n_features_in_", "feature_names_in_", "shape_in_")
+    return name.endswith("_") and not name.startswith("_") and not about_inputs
 
 
 def _not_fitted(sentence: str) -> Exception:

@@ -51,7 +51,7 @@ def load(path: str | os.PathLike[str]) -> Hasher:
 
 def _fitting(hasher: Hasher) -> Hasher:
     """The hasher, if its arrays fit together."""
-    bits = hasher._bits(np.zeros((1, hasher.n_features_in_)))
+    bits = hasher._bits(hasher._blank())
     if bits.shape != (1, hasher.n_bits):
         raise ValueError(f"codes of {bits.shape[1]} bits, {hasher.n_bits} were promised")
     return hasher
@@ -74,6 +74,8 @@ def _encode(
     for name, value in values.items():
         if isinstance(value, np.generic):
             value = value.item()
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
         if isinstance(value, Hasher):
             out[name] = {"model": _describe(value, f"{prefix}{name}.", arrays)}
         elif isinstance(value, np.ndarray) and value.dtype == object:  # names of columns
@@ -81,13 +83,17 @@ def _encode(
         elif isinstance(value, np.ndarray):
             arrays[f"{prefix}{name}"] = value
             out[name] = {"array": f"{prefix}{name}"}
+        elif isinstance(value, dict) and all(isinstance(v, np.ndarray) for v in value.values()):
+            names = {key: f"{prefix}{name}.{key}" for key in value}
+            arrays.update({names[key]: array for key, array in value.items()})
+            out[name] = {"arrays": names}
         elif isinstance(value, PLAIN):
             out[name] = {"value": value}
         elif isinstance(value, list | tuple) and all(isinstance(v, PLAIN) for v in value):
             out[name] = {"values": list(value)}
         else:
             raise InputError(
-                f"{type(hasher).__name__}: {name}={value!r} cannot be saved; "
+                f"{type(hasher).__name__}: {name} of type {type(value).__name__} cannot be saved; "
                 f"give a number, a string, or a hasher."
             )
     return out
@@ -113,6 +119,8 @@ def _decode(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str
             out[name] = _build(value, arrays)
         elif kind == "array":
             out[name] = arrays[value]
+        elif kind == "arrays":
+            out[name] = {str(key): arrays[place] for key, place in value.items()}
         elif kind == "strings":
             out[name] = np.array([str(v) for v in value], dtype=object)
         else:

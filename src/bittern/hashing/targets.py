@@ -72,6 +72,27 @@ class Targets:
             out[some] = gains[chosen.block(some)[:, columns]]
         return out
 
+    def gains(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int64]:
+        """Gains of some rows for some others: 1 for one class, the tags shared, or as given."""
+        if self.labels is not None:
+            return (self.labels[rows][:, None] == self.labels[columns]).astype(np.int64)
+        if self.tags is not None:
+            return (self.tags[rows] @ self.tags[columns].T).astype(np.int64)
+        assert self.relevance is not None
+        chosen, out = self.relevance.take(rows), np.empty((len(rows), len(columns)), np.int64)
+        for some in row_blocks(len(rows), 8 * self.n):
+            out[some] = self.relevance.gains[chosen.block(some)[:, columns]]
+        return out
+
+    def as_relevance(self) -> Relevance:
+        """The gains of all rows for one another."""
+        if self.labels is not None:
+            return Relevance.from_classes(self.labels, self.labels)
+        if self.tags is not None:
+            return Relevance.from_tags(self.tags, self.tags, graded=True)
+        assert self.relevance is not None
+        return self.relevance
+
     def indicators(self, random_state: np.random.Generator, most: int = 256) -> Floats:
         """Columns ``(n, m)`` that say what each row is: classes, tags, or affinities.
 
@@ -90,16 +111,7 @@ class Targets:
             return Targets(len(rows), labels=self.labels[rows])
         if self.tags is not None:
             return Targets(len(rows), tags=self.tags[rows])
-        return Targets(len(rows), relevance=Relevance.from_matrix(self._gains(rows)))
-
-    def _gains(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        assert self.relevance is not None
-        chosen = self.relevance.take(rows)
-        parts = [
-            self.relevance.gains[chosen.block(some)[:, rows]]
-            for some in row_blocks(len(rows), 8 * self.n)
-        ]
-        return np.concatenate(parts)
+        return Targets(len(rows), relevance=Relevance.from_matrix(self.gains(rows, rows)))
 
 
 def _check_length(n_labels: int, n: int, name: str) -> None:

@@ -1,0 +1,442 @@
+"""Hashers that are trained by gradients, on vectors or on pictures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_array, check_count, row_blocks
+from bittern.data.blocks import is_lazy
+from bittern.errors import InputError, MissingExtraError
+from bittern.hashing.anchors import choose_anchors, gaussian, mean_square, square_distances
+from bittern.hashing.base import Bits, Hasher, Rows, check_number
+from bittern.hashing.targets import Targets
+from bittern.progress import Bar
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bittern.hashing.networks import HashNetwork
+    from bittern.hashing.training import Plan
+
+__all__ = ["GradientHasher"]
+
+Floats = NDArray[np.float32]
+Indices = NDArray[np.intp]
+ON_VECTORS = ("linear", "mlp", "kernel")
+RATES = {"linear": 1e-2, "mlp": 1e-3, "kernel": 1e-2}
+RATE = 1e-3  # of a hash layer on other networks
+PICTURES = 64  # at a time, when no gradient is wanted
+
+
+class GradientHasher(Hasher):
+    """Bits are signs of a network's logits; the network minimises an objective over batches.
+
+    In a batch, every row is a query for all the others.  ``network`` is one of
+
+    - ``"linear"``: one layer; ``"mlp"``: ``hidden`` rectified units, then a layer; ``"kernel"``:
+      Gaussian kernels with ``n_anchors`` random training rows, then a layer.  Rows are centred and
+      divided by one number, and ``dropout`` of the inputs are left out at random in training;
+    - the name of an image network (``bt.hashing.backbones.BACKBONES``), or any
+      ``torch.nn.Module`` that gives a matrix of features, below a new hash layer.  X are then
+      pictures, ``(n, height, width[, channels])`` with values 0 … 255 (a module that is not ours
+      may have X as it likes).  The first ``frozen`` stages of our networks are left as they are,
+      and computed once; the rest learns at ``trunk_rate`` times the learning rate.  With
+      ``augment`` that many variants of each picture, shifted and mirrored at random, are learned
+      from; 0 is the picture alone.
+
+    Training has ``n_epochs`` of batches of ``batch_size`` rows (a tenth of all, between 100 and
+    500, or 200 for triplets, if not said), as many of each class where there are classes, by Adam with decoupled weight decay, at a learning rate that rises over a tenth of
+    the steps to ``learning_rate`` and falls to 0 as a cosine.  A share ``validation`` of the rows
+    is not trained on: their metric among themselves after each epoch tells which epoch's network is
+    kept, and training stops if ``patience`` epochs brought nothing better.
+
+    With ``checkpoint``, a path, the state is written after each epoch, and ``fit`` with the same
+    data and parameters goes on from there, to the same result as without an interruption.
+    """
+
+    needs_y = True
+    _metric = "ap"  # of validation
+    _most_rows = 500  # in a batch, if the user does not say
+
+    n_bits: int
+    network: Any
+    hidden: int
+    n_anchors: int
+    dropout: float
+    image_size: int | None
+    frozen: int
+    augment: int
+    n_epochs: int
+    batch_size: int | None
+    learning_rate: float | None
+    trunk_rate: float
+    weight_decay: float
+    validation: float
+    patience: int | None
+    checkpoint: str | os.PathLike[str] | None
+
+    state_: dict[str, NDArray[Any]]
+    losses_: NDArray[np.float64]  # (epochs,) of training
+    scores_: NDArray[np.float64]  # (epochs,) of validation, or none
+    best_epoch_: int
+    _ready: Any = None  # the network with its state, once it was needed
+
+    @abstractmethod
+    def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
+        """The objective, when the share t of the training is over."""
+
+    def _check_objective(self) -> None:
+        """Refuse bad parameters of the objective."""
+
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        assert targets is not None
+        from bittern.hashing.training import Trainer
+
+        rng = self._generator()
+        seed = int(rng.integers(2**62))
+        order = rng.permutation(targets.n)
+        n_held_out = int(self.validation * targets.n)
+        held_out, train = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+        self._learn_scale(X, train, rng)
+        learner = _Learner(self, X, targets, train, held_out, seed)
+        trainer = Trainer(
+            learner.network,
+            learner.inputs,
+            targets.take(train),
+            self._loss,
+            self._plan(seed, len(train)),
+            score=learner.score if n_held_out else None,
+            checkpoint=self.checkpoint,
+            fingerprint=self._fingerprint(X, targets) if self.checkpoint else "",
+            title=self._title,
+        )
+        for progress in trainer.epochs():
+            self._keep(
+                state_={name: value.numpy().copy() for name, value in trainer.best.items()},
+                losses_=np.array(progress.losses),
+                scores_=np.array(progress.scores),
+                best_epoch_=progress.best,
+            )
+
+    def logits(self, X: Any) -> Floats:
+        """The numbers of which the bits are the signs, ``(n, n_bits)``."""
+        self._check_fitted()
+        return self._logits(self._checked(X))
+
+    def _bits(self, X: Rows) -> Bits:
+        return self._logits(X) > 0
+
+    def _logits(self, X: Rows) -> Floats:
+        if not self._is_on_vectors:
+            return self._forward(X)
+        rows, state = self._scaled(X), self.state_
+        if self.network == "mlp":
+            rows = np.maximum(rows @ state["trunk.1.weight"].T + state["trunk.1.bias"], 0)
+        logits: Floats = rows @ state["hash.weight"].T + state["hash.bias"]
+        return logits
+
+    def _forward(self, X: Rows) -> Floats:
+        """Through the whole network, a few pictures at a time."""
+        import torch
+
+        from bittern.hashing.networks import restore
+
+        if self._ready is None:
+            self._ready = restore(self._build(X[:1], fresh=False), self.state_)
+        with torch.inference_mode():
+            parts = [
+                self._ready(tensor(X[i : i + PICTURES])).numpy() for i in range(0, len(X), PICTURES)
+            ]
+        return np.concatenate(parts)
+
+    def _build(self, sample: Rows, *, fresh: bool) -> HashNetwork:
+        """The network before training; or, if not fresh, before its state is put into it."""
+        from bittern.hashing.networks import build, layers
+
+        if self._is_on_vectors:
+            hidden = (int(self.hidden),) if self.network == "mlp" else ()
+            return layers(self._scaled(sample).shape[1], hidden, self.n_bits, self.dropout)
+        return build(
+            self.network,
+            tensor(sample),
+            self.n_bits,
+            size=self.image_size,
+            dropout=self.dropout,
+            frozen=self.frozen,
+            fresh=fresh,
+        )
+
+    def _learn_scale(self, X: Rows, train: Indices, rng: np.random.Generator) -> None:
+        """Anchors of a kernel map, and what centres and scales the inputs of the first layer."""
+        if not self._is_on_vectors:
+            return
+        rows = X[train]
+        if self.network == "kernel":
+            self.anchors_ = choose_anchors(rows, self.n_anchors, rng)
+            self.width_ = mean_square(square_distances(rows, self.anchors_)) / 2
+            rows = gaussian(rows, self.anchors_, self.width_)
+        self.mean_ = rows.mean(axis=0, dtype=np.float64)
+        spread = float(np.sqrt(rows.var(axis=0, dtype=np.float64).mean()))
+        self.scale_ = 1 / spread if spread > 0 else 1.0
+
+    def _scaled(self, X: Rows) -> Floats:
+        """Rows as the first layer has them."""
+        rows = gaussian(X, self.anchors_, self.width_) if self.network == "kernel" else X
+        scaled: Floats = ((rows - self.mean_) * self.scale_).astype(np.float32)
+        return scaled
+
+    def _checked(self, X: Any, reset: bool = False) -> Any:
+        if reset:
+            self._check()
+        if self._is_on_vectors:
+            return super()._checked(X, reset)
+        pictures = check_pictures(X, self._title, strictly=self._is_backbone)
+        shape = pictures.shape[1:]
+        if reset:
+            self.shape_in_, self.n_features_in_ = shape, int(np.prod(shape))
+        elif tuple(self.shape_in_) != shape:
+            raise InputError(
+                f"{self._title}: was trained on inputs of shape {tuple(self.shape_in_)}, "
+                f"got {shape}."
+            )
+        return pictures
+
+    def _blank(self) -> NDArray[Any]:
+        if self._is_on_vectors:
+            return super()._blank()
+        return np.zeros((1, *self.shape_in_), np.uint8)
+
+    @property
+    def _is_on_vectors(self) -> bool:
+        return isinstance(self.network, str) and self.network in ON_VECTORS
+
+    @property
+    def _is_backbone(self) -> bool:
+        from bittern.hashing.backbones import Backbone
+
+        return isinstance(self.network, str | Backbone)
+
+    @property
+    def _how_to_go_on(self) -> str:
+        if self.checkpoint is None:
+            return ""
+        return f" Call fit() again with checkpoint={os.fspath(self.checkpoint)!r} to go on."
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._ready = None
+
+    def __getstate__(self) -> Any:
+        return {**super().__getstate__(), "_ready": None}
+
+    def _plan(self, seed: int, n: int) -> Plan:
+        from bittern.hashing.training import Plan
+
+        size = self.batch_size or min(self._most_rows, max(100, n // 10))
+        rate = self.learning_rate or RATES.get(self.network if self._is_on_vectors else "", RATE)
+        on_pictures = not self._is_on_vectors
+        return Plan(
+            n_epochs=int(self.n_epochs),
+            batch_size=int(size),
+            rate=rate,
+            trunk_rate=rate * self.trunk_rate if on_pictures else rate,
+            decay=self.weight_decay,
+            seed=seed,
+            patience=self.patience,
+        )
+
+    def _check(self) -> None:
+        """Refuse bad parameters, and a missing PyTorch."""
+        title = self._title
+        require_torch(title)
+        for name, least in (("hidden", 1), ("n_anchors", 1), ("frozen", 0), ("augment", 0)):
+            check_count(getattr(self, name), f"{title}: {name}", least)
+        check_count(self.n_epochs, f"{title}: n_epochs")
+        for name, least in (("batch_size", 2), ("patience", 1), ("image_size", 1)):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), f"{title}: {name}", least)
+        for name in ("dropout", "validation"):
+            if not 0 <= check_number(getattr(self, name), f"{title}: {name}", least=0) < 1:
+                raise InputError(f"{title}: {name} must be less than 1, got {getattr(self, name)}.")
+        for name in ("trunk_rate", "weight_decay"):
+            check_number(getattr(self, name), f"{title}: {name}", least=0)
+        if self.learning_rate is not None:
+            check_number(self.learning_rate, f"{title}: learning_rate", above=0)
+        if self.patience is not None and not self.validation:
+            raise InputError(f"{title}: patience needs a share of rows for validation, say 0.1.")
+        check_network(self.network, title)
+        self._check_objective()
+
+    def _fingerprint(self, X: Rows, targets: Targets) -> str:
+        """What decides the result: parameters, and samples of the data."""
+        parameters = {k: repr(v) for k, v in self.get_params(deep=False).items()}
+        parameters.pop("checkpoint")
+        held = hashlib.blake2b(json.dumps(parameters, sort_keys=True).encode(), digest_size=16)
+        some = np.linspace(0, len(X) - 1, min(len(X), 4096)).astype(np.intp)
+        for array in (np.array(X.shape), X[some], targets.gains(some[:256], some)):
+            held.update(np.ascontiguousarray(array).tobytes())
+        return held.hexdigest()
+
+
+class _Learner:
+    """The network, its inputs, and its score on rows that it does not learn from."""
+
+    def __init__(
+        self,
+        hasher: GradientHasher,
+        X: Rows,
+        targets: Targets,
+        train: Indices,
+        held_out: Indices,
+        seed: int,
+    ) -> None:
+        import torch
+
+        self._hasher, self._X, self._train = hasher, X, train
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.network = hasher._build(X[:1], fresh=True)
+        self._held_out, self._truth = held_out, targets.take(held_out) if len(held_out) else None
+        self._stored = self._store(seed)
+
+    def inputs(self, rows: Indices, rng: np.random.Generator) -> Tensor:
+        """What :meth:`HashNetwork.late` takes, for training rows."""
+        hasher = self._hasher
+        if self._stored is not None:
+            variant = rng.integers(len(self._stored), size=len(rows))
+            return self._stored[variant, rows].float()
+        some = self._X[self._train[rows]]
+        if hasher._is_on_vectors:
+            return tensor(hasher._scaled(some))
+        return tensor(shifted_and_mirrored(some, rng) if hasher.augment else some)
+
+    def score(self, network: HashNetwork) -> float:
+        """The metric of the held-out rows among themselves."""
+        import torch
+
+        from bittern.codes import Codes
+        from bittern.metrics import evaluate
+
+        with torch.inference_mode():
+            parts = []
+            for some in row_blocks(len(self._held_out), 1, PICTURES * 4):
+                rows = self._X[self._held_out[some]]
+                on_vectors = self._hasher._is_on_vectors
+                parts.append(
+                    network(tensor(self._hasher._scaled(rows) if on_vectors else rows)) > 0
+                )
+            codes = Codes.from_bits(torch.cat(parts).numpy())
+        assert self._truth is not None
+        truth = self._truth.as_relevance().excluding(np.arange(len(codes)))
+        metric = self._hasher._metric
+        score = evaluate(codes, codes, truth, [metric])[metric].mean
+        if np.isnan(score):
+            raise InputError(
+                f"{self._hasher._title}: nothing is relevant among the {len(codes):,} rows held "
+                f"out for validation; hold out more of them, or none (validation=0)."
+            )
+        return float(score)
+
+    def _store(self, seed: int) -> Tensor | None:
+        """What comes before the part that learns, ``(n_variants, n, …)``, if it costs much."""
+        import torch
+
+        hasher = self._hasher
+        if hasher.network == "kernel":
+            return tensor(hasher._scaled(self._X[self._train]))[None]
+        if not self.network.frozen:
+            return None
+        rng, variants = np.random.default_rng([seed, 1]), []
+        n_variants = 1 + hasher.augment
+        self.network.eval()
+        with torch.inference_mode(), Bar(f"{hasher._title}: the frozen stages") as bar:
+            for v in range(n_variants):
+                parts = []
+                for i in range(0, len(self._train), PICTURES):
+                    some = self._X[self._train[i : i + PICTURES]]
+                    some = shifted_and_mirrored(some, rng) if v else some
+                    parts.append(self.network.early(tensor(some)).half())
+                    bar(v * len(self._train) + i, n_variants * len(self._train))
+                variants.append(torch.cat(parts))
+        return torch.stack(variants).clone()
+
+
+def tensor(rows: NDArray[Any]) -> Tensor:
+    """Rows, or pictures with their channels first, for a network."""
+    import torch
+
+    if rows.ndim == 3:
+        rows = rows[..., None]
+    if rows.ndim == 4:
+        rows = rows.transpose(0, 3, 1, 2)
+    kept = rows if rows.dtype == np.uint8 and rows.ndim == 4 else rows.astype(np.float32)
+    return torch.from_numpy(np.ascontiguousarray(kept))
+
+
+def shifted_and_mirrored(pictures: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    """Each picture moved by up to an eighth of its sides, reflected at the edges, and mirrored."""
+    n, height, width = pictures.shape[:3]
+    places = []
+    for side in (height, width):
+        most = side // 8
+        place = np.arange(side) + rng.integers(-most, most + 1, size=(n, 1))
+        place = np.abs(place)
+        places.append(np.where(place >= side, 2 * side - 2 - place, place))
+    rows, columns = places
+    mirrored = rng.random((n, 1)) < 0.5
+    columns = np.where(mirrored, columns[:, ::-1], columns)
+    return pictures[np.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+
+def check_pictures(X: Any, title: str, *, strictly: bool) -> NDArray[Any]:
+    """An array of inputs for a network; if strictly, pictures."""
+    array = check_array(X[:] if is_lazy(X) else X, f"{title}: X")
+    if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool) or array.ndim < 2:
+        raise InputError(f"{title}: needs an array of numbers for each row, got {array.dtype}.")
+    if len(array) == 0:
+        raise InputError(f"{title}: at least one row is needed, got none.")
+    is_picture = array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3))
+    if strictly and not is_picture:
+        raise InputError(
+            f"{title}: this network needs pictures (n, height, width[, channels]) of one size, "
+            f"with 1 or 3 channels, got shape {array.shape}."
+        )
+    if array.dtype != np.uint8:
+        if not np.isfinite(array).all():
+            raise InputError(f"{title}: X contains NaN or infinity.")
+        if strictly and (array.min() < 0 or array.max() > 255 or array.max() <= 1 < array.size):
+            raise InputError(
+                f"{title}: pictures have values 0 … 255, got {array.min():g} … {array.max():g}."
+            )
+    return array
+
+
+def check_network(network: Any, title: str) -> None:
+    """Refuse what is no network."""
+    from torch.nn import Module
+
+    from bittern.hashing.backbones import BACKBONES
+
+    if isinstance(network, Module) or network in ON_VECTORS:
+        return
+    names = [*ON_VECTORS, *BACKBONES]
+    if network not in names:
+        raise InputError(
+            f"{title}: network must be one of {', '.join(map(repr, names))}, "
+            f"or a torch.nn.Module, got {network!r}."
+        )
+
+
+def require_torch(title: str) -> None:
+    """Refuse kindly if PyTorch is not there."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise MissingExtraError(f"{title}: needs PyTorch; pip install 'bittern[deep]'.")

@@ -1,0 +1,351 @@
+"""Training by gradients: resuming, stopping, validation, networks, pictures."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+import bittern as bt
+from bittern.hashing import DPSH, DTSH, TALR
+from bittern.hashing.backbones import SmallNet
+from bittern.hashing.gradient import shifted_and_mirrored
+from bittern.hashing.targets import Targets
+from bittern.hashing.training import Trainer, balanced_batches
+
+
+def blobs(n=150, dim=8, n_classes=3, random_state=0):
+    rng = np.random.default_rng(random_state)
+    y = rng.integers(0, n_classes, n)
+    return rng.standard_normal((n, dim)) + 1.5 * rng.standard_normal((n_classes, dim))[y], y
+
+
+X, Y = blobs()
+QUICK = dict(n_bits=8, n_epochs=6, batch_size=50, learning_rate=0.02)
+
+
+def ap(hasher, X=X, y=Y):
+    codes = hasher.encode(X)
+    truth = bt.Relevance.from_classes(y, y).excluding(np.arange(len(y)))
+    return bt.evaluate(codes, codes, truth, ["ap"])["ap"].mean
+
+
+@pytest.mark.parametrize("kind", [TALR, DPSH, DTSH])
+@pytest.mark.parametrize("network", ["linear", "mlp", "kernel"])
+def test_training_lowers_the_loss_and_raises_ap_on_other_rows(kind, network):
+    rows, labels = blobs(400)
+    hasher = kind(**QUICK | {"n_epochs": 20}, network=network).fit(rows[:200], labels[:200])
+    assert hasher.losses_[-1] < hasher.losses_[0]
+    assert len(hasher.losses_) == hasher.best_epoch_ == 20
+    assert ap(hasher, rows[200:], labels[200:]) > ap(
+        bt.hashing.LSH(8).fit(rows[:200]), rows[200:], labels[200:]
+    )
+
+
+def test_logits_in_numpy_are_those_of_the_network():
+    for network in ("linear", "mlp", "kernel"):
+        hasher = TALR(**QUICK, network=network).fit(X, Y)
+        net = hasher._build(X[:1], fresh=False)
+        net.load_state_dict({k: torch.from_numpy(v) for k, v in hasher.state_.items()})
+        wanted = net.eval()(torch.from_numpy(hasher._scaled(X))).detach().numpy()
+        np.testing.assert_allclose(hasher.logits(X), wanted, atol=1e-5)
+        np.testing.assert_array_equal(hasher.logits(X) > 0, hasher.transform(X))
+
+
+def test_a_training_that_was_interrupted_goes_on_to_the_same_result(tmp_path, monkeypatch):
+    whole = TALR(**QUICK, validation=0.2).fit(X, Y)
+    path = tmp_path / "state.pt"
+    epoch = Trainer._epoch
+
+    def stop_in_the_fourth(self, bar):
+        if self.progress.epoch == 3:
+            raise KeyboardInterrupt
+        epoch(self, bar)
+
+    monkeypatch.setattr(Trainer, "_epoch", stop_in_the_fourth)
+    hasher = TALR(**QUICK, validation=0.2, checkpoint=path)
+    with pytest.warns(UserWarning, match=r"stopped early.* Call fit\(\) again with checkpoint="):
+        hasher.fit(X, Y)
+    assert hasher.stopped_early_ and len(hasher.losses_) == 3
+    assert len(hasher.encode(X)) == len(X)
+    monkeypatch.undo()
+    hasher.fit(X, Y)
+    assert not hasher.stopped_early_
+    np.testing.assert_array_equal(hasher.losses_, whole.losses_)
+    np.testing.assert_array_equal(hasher.scores_, whole.scores_)
+    assert hasher.encode(X) == whole.encode(X)
+    assert [p.name for p in tmp_path.iterdir()] == ["state.pt"]
+
+
+def test_a_finished_checkpoint_is_not_trained_again(tmp_path, monkeypatch):
+    first = TALR(**QUICK, checkpoint=tmp_path / "state.pt").fit(X, Y)
+    monkeypatch.setattr(Trainer, "_epoch", lambda *_: pytest.fail("was trained again"))
+    again = TALR(**QUICK, checkpoint=tmp_path / "state.pt").fit(X, Y)
+    assert again.encode(X) == first.encode(X)
+    again.save(tmp_path / "model.npz")
+    assert bt.hashing.load(tmp_path / "model.npz").encode(X) == first.encode(X)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "rows"), [({"n_bits": 9}, X), ({"dropout": 0.1}, X), ({}, X + 1e-9)]
+)
+def test_a_checkpoint_of_another_training_is_refused(tmp_path, parameters, rows):
+    TALR(**QUICK, checkpoint=tmp_path / "state.pt").fit(X, Y)
+    with pytest.raises(bt.FileError, match="is a checkpoint of another training"):
+        TALR(**QUICK | parameters, checkpoint=tmp_path / "state.pt").fit(rows, Y)
+
+
+@pytest.mark.parametrize("damage", [b"", b"nothing of the kind", None])
+def test_a_damaged_checkpoint_is_refused_in_one_sentence(tmp_path, damage):
+    path = tmp_path / "state.pt"
+    TALR(**QUICK, checkpoint=path).fit(X, Y)
+    path.write_bytes(path.read_bytes()[:-200] if damage is None else damage)
+    with pytest.raises(bt.FileError, match=r"state\.pt"):
+        TALR(**QUICK, checkpoint=path).fit(X, Y)
+
+
+def test_ctrl_c_before_the_first_epoch_leaves_no_model(monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trainer, "_step", stop)
+    hasher = TALR(**QUICK)
+    with pytest.raises(KeyboardInterrupt, match="it is not fitted"):
+        hasher.fit(X, Y)
+    with pytest.raises(bt.NotFittedError):
+        hasher.encode(X)
+
+
+def test_a_loss_that_is_not_a_number_stops_with_a_sentence():
+    hasher = DPSH(**QUICK | {"learning_rate": 1e30})
+    with pytest.raises(bt.InputError, match=r"^DPSH: the loss became \w+ in epoch \d; lower learn"):
+        hasher.fit(X, Y)
+
+
+def test_training_does_not_touch_the_global_random_numbers():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    TALR(**QUICK).fit(X, Y)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_random_states_differ_and_none_is_random():
+    codes = [TALR(**QUICK, random_state=r).fit(X, Y).encode(X) for r in (0, 0, 1, None, None)]
+    assert codes[0] == codes[1]
+    assert codes[0] != codes[2] and codes[3] != codes[4]
+
+
+def test_the_epoch_that_is_best_on_held_out_rows_is_kept(monkeypatch):
+    from bittern.hashing.gradient import _Learner
+
+    planned = iter([0.1, 0.5, 0.3, 0.4, 0.2, 0.2])
+    states = []
+
+    def score(self, network):
+        states.append(network.hash.weight.detach().clone().numpy())
+        return next(planned)
+
+    monkeypatch.setattr(_Learner, "score", score)
+    hasher = TALR(**QUICK, validation=0.2, patience=3).fit(X, Y)
+    assert hasher.best_epoch_ == 2
+    assert hasher.scores_.tolist() == [0.1, 0.5, 0.3, 0.4, 0.2], "stopped after three worse ones"
+    np.testing.assert_array_equal(hasher.state_["hash.weight"], states[1])
+
+
+def test_held_out_rows_are_not_learned_from():
+    # Their values do not matter to the network, only to the score.
+    hasher = TALR(**QUICK | {"n_epochs": 1}, validation=0.3).fit(X, Y)
+    rng = hasher._generator()
+    rng.integers(2**62)
+    held_out = rng.permutation(len(X))[: int(0.3 * len(X))]
+    spoilt = X.copy()
+    spoilt[held_out] = 100 * np.random.default_rng(1).standard_normal((len(held_out), 8))
+    other = TALR(**QUICK | {"n_epochs": 1}, validation=0.3).fit(spoilt, Y)
+    np.testing.assert_array_equal(other.state_["hash.weight"], hasher.state_["hash.weight"])
+    assert other.scores_[0] != hasher.scores_[0]
+
+
+def test_the_score_is_the_exact_metric_of_the_held_out_rows_among_themselves():
+    hasher = TALR(**QUICK, validation=0.4).fit(X, Y)
+    rng = hasher._generator()
+    rng.integers(2**62)
+    held_out = np.sort(rng.permutation(len(X))[: int(0.4 * len(X))])
+    assert hasher.scores_.max() == pytest.approx(ap(hasher, X[held_out], Y[held_out]))
+
+
+def test_validation_rows_without_anything_relevant_are_refused():
+    with pytest.raises(bt.InputError, match="nothing is relevant among the 15 rows held out"):
+        TALR(**QUICK, validation=0.1).fit(X, np.arange(len(X)))
+
+
+def test_graded_gains_are_told_apart_by_ndcg():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(0, 1, (300, 2)) @ rng.standard_normal((2, 6))
+    truth = bt.Relevance.from_thresholds(rows, rows, [0.5, 0.2], [1, 5])
+    hasher = TALR(**QUICK | {"n_epochs": 30}, objective="ndcg", validation=0.2).fit(rows, truth)
+    before = TALR(**QUICK | {"n_epochs": 1, "learning_rate": 1e-9}, objective="ndcg")
+    codes = [h.fit(rows, truth).encode(rows) for h in (hasher, before)]
+    values = [bt.evaluate(c, c, truth, ["ndcg"])["ndcg"].mean for c in codes]
+    assert values[0] > values[1] + 0.02
+
+
+def test_batches_have_as_many_rows_of_each_class():
+    labels = np.repeat([0, 1, 2], [100, 50, 10])
+    targets = Targets.of(labels, 160, "test")
+    rng = np.random.default_rng(0)
+    batches = list(balanced_batches(targets, 30, 5, rng))
+    assert len(batches) == 5
+    for rows in batches:
+        assert np.bincount(labels[rows], minlength=3).tolist() == [10, 10, 10]
+    seen = np.concatenate(batches)
+    assert len(np.unique(seen[labels[seen] == 0])) == 50, "none twice before all have come"
+
+
+def test_batches_of_many_classes_have_some_of_them_with_five_rows_each():
+    labels = np.repeat(np.arange(100), 6)
+    targets = Targets.of(labels, 600, "test")
+    (rows,) = balanced_batches(targets, 50, 1, np.random.default_rng(0))
+    counts = np.bincount(labels[rows])
+    assert set(counts[counts > 0]) == {5} and (counts > 0).sum() == 10
+
+
+def test_batches_without_classes_are_all_rows_in_some_order():
+    targets = Targets.of(np.ones((40, 2), bool), 40, "test")
+    batches = list(balanced_batches(targets, 20, 2, np.random.default_rng(0)))
+    assert np.sort(np.concatenate(batches)).tolist() == list(range(40))
+
+
+def pictures(n=48, side=16, random_state=0):
+    """Stripes across or along, in colour."""
+    rng = np.random.default_rng(random_state)
+    y = rng.integers(0, 2, n)
+    wave = 60 * np.sin(np.arange(side) * 1.5 + rng.uniform(0, 6, (n, 1)))
+    images = np.where(y[:, None, None] == 1, wave[:, None, :], wave[:, :, None])[..., None]
+    return (images + 128 + rng.normal(0, 10, (n, side, side, 3))).clip(0, 255).astype(np.uint8), y
+
+
+IMAGES, KINDS = pictures()
+ON_IMAGES = dict(n_bits=8, n_epochs=3, batch_size=24, network="small")
+
+
+def test_pictures_are_learned_end_to_end():
+    hasher = TALR(**ON_IMAGES | {"n_epochs": 8}, learning_rate=0.01, trunk_rate=1.0)
+    hasher.fit(IMAGES, KINDS)
+    others, kinds = pictures(random_state=1)
+    assert ap(hasher, others, kinds) > 0.9
+
+
+def test_pictures_may_be_grey_and_their_model_saved(tmp_path):
+    grey = IMAGES[..., 0]
+    hasher = TALR(**ON_IMAGES, augment=1).fit(grey, KINDS)
+    hasher.save(tmp_path / "model.npz")
+    again = bt.hashing.load(tmp_path / "model.npz")
+    assert again.encode(grey) == hasher.encode(grey)
+    assert pickle.loads(pickle.dumps(hasher)).encode(grey) == hasher.encode(grey)
+    np.testing.assert_array_equal(hasher.encode(grey[3:5]).words, hasher.encode(grey).words[3:5])
+
+
+def test_frozen_stages_stay_and_are_computed_once():
+    torch.manual_seed(0)
+    trunk = SmallNet()
+    hasher = TALR(**ON_IMAGES | {"network": trunk}, frozen=2, augment=1).fit(IMAGES, KINDS)
+    before = {f"trunk.{k}": v.numpy() for k, v in trunk.state_dict().items()}
+    for name, value in hasher.state_.items():
+        if name.startswith(("trunk.stages.0", "trunk.stages.1")):
+            np.testing.assert_array_equal(value, before[name])
+    moved = [k for k in before if k.startswith("trunk.stages.2") and k.endswith("weight")]
+    assert any((hasher.state_[k] != before[k]).any() for k in moved)
+
+
+def test_the_trunk_has_its_own_learning_rate():
+    torch.manual_seed(0)
+    trunk = SmallNet().fold()
+    still = TALR(**ON_IMAGES | {"network": trunk}, trunk_rate=0.0, weight_decay=0.0)
+    still.fit(IMAGES, KINDS)
+    for name, value in trunk.state_dict().items():
+        np.testing.assert_array_equal(still.state_[f"trunk.{name}"], value.numpy())
+
+
+def test_any_module_may_be_the_network():
+    module = torch.nn.Sequential(torch.nn.Linear(8, 5), torch.nn.Tanh())
+    before = module[0].weight.detach().clone()
+    hasher = TALR(**QUICK, network=module).fit(X, Y)
+    assert torch.equal(module[0].weight, before), "the user's module is not trained itself"
+    assert ap(hasher) > ap(TALR(**QUICK | {"n_epochs": 1}, network=module).fit(X, Y)) - 0.05
+    with pytest.raises(bt.InputError, match="^TALR: network of type Sequential cannot be saved"):
+        hasher.save("model.npz")
+    assert pickle.loads(pickle.dumps(hasher)).encode(X) == hasher.encode(X)
+
+
+def test_variants_are_shifted_and_mirrored_pictures():
+    rng = np.random.default_rng(0)
+    image = rng.integers(0, 256, (1, 16, 16, 3), dtype=np.uint8)
+    found = set()
+    for _ in range(1000):
+        variant = shifted_and_mirrored(image, rng)[0]
+        for mirrored in (False, True):
+            whole = np.pad(image[0], ((2, 2), (2, 2), (0, 0)), mode="reflect")
+            for dy in range(5):
+                for dx in range(5):
+                    crop = whole[dy : dy + 16, dx : dx + 16]
+                    if (variant == (crop[:, ::-1] if mirrored else crop)).all():
+                        found.add((mirrored, dy, dx))
+    assert len(found) == 50, "all shifts by up to two pixels, mirrored or not, and nothing else"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"network": "resnet"}, "network must be one of 'linear', 'mlp', 'kernel', 'small'"),
+        ({"network": 3}, "network must be one of"),
+        ({"objective": "map"}, "objective must be one of 'ap', 'ndcg', got 'map'"),
+        ({"form": "exact"}, "form must be one of"),
+        ({"alpha": 3.0}, "alpha must be two numbers"),
+        ({"alpha": (0, 1)}, "alpha must be above 0"),
+        ({"n_bins": 0}, "n_bins must be"),
+        ({"dropout": 1.0}, "dropout must be less than 1"),
+        ({"validation": -0.1}, "validation must be at least 0"),
+        ({"patience": 3}, "patience needs a share of rows for validation"),
+        ({"batch_size": 1}, "batch_size must be"),
+        ({"n_epochs": 0}, "n_epochs must be"),
+        ({"learning_rate": 0}, "learning_rate must be above 0"),
+        ({"weight_decay": -1}, "weight_decay must be at least 0"),
+        ({"hidden": 0}, "hidden must be"),
+        ({"network": "vgg-f"}, "this network needs pictures"),
+    ],
+)
+def test_bad_parameters_are_refused_in_one_sentence(parameters, says):
+    with pytest.raises(bt.InputError) as caught:
+        TALR(**QUICK | parameters).fit(X, Y)
+    assert str(caught.value).startswith("TALR: ") and says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "parameters", "says"),
+    [
+        (IMAGES[:0], {}, "at least one row is needed"),
+        (IMAGES[..., :2], {}, "with 1 or 3 channels, got shape"),
+        (IMAGES / 255, {}, "pictures have values 0 … 255, got 0"),
+        (np.full((48, 16, 16), np.nan), {}, "contains NaN"),
+        (IMAGES, {"frozen": 9}, "frozen must be at most 3, got 9"),
+        (IMAGES, {"network": "alexnet"}, "would begin with random weights; give the published"),
+        (np.array([["a"] * 3] * 48), {}, "needs an array of numbers"),
+    ],
+)
+def test_bad_pictures_are_refused_in_one_sentence(rows, parameters, says):
+    with pytest.raises(bt.InputError) as caught:
+        TALR(**ON_IMAGES | parameters).fit(rows, KINDS[: len(rows)])
+    assert says in str(caught.value)
+
+
+def test_pictures_of_another_size_are_refused():
+    hasher = TALR(**ON_IMAGES).fit(IMAGES, KINDS)
+    with pytest.raises(bt.InputError, match=r"trained on inputs of shape \(16, 16, 3\), got \(8,"):
+        hasher.encode(IMAGES[:, :8])
+
+
+def test_without_pytorch_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(bt.MissingExtraError, match=r"^TALR: needs PyTorch; pip install 'bittern\["):
+        TALR(**QUICK).fit(X, Y)
