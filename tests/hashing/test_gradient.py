@@ -273,7 +273,7 @@ def test_any_module_may_be_the_network():
     hasher = TALR(**QUICK, network=module).fit(X, Y)
     assert torch.equal(module[0].weight, before), "the user's module is not trained itself"
     assert ap(hasher) > ap(TALR(**QUICK | {"n_epochs": 1}, network=module).fit(X, Y)) - 0.05
-    with pytest.raises(bt.InputError, match="^TALR: network of type Sequential cannot be saved"):
+    with pytest.raises(bt.InputError, match=r"^TALR: network of type Sequential cannot be saved"):
         hasher.save("model.npz")
     assert pickle.loads(pickle.dumps(hasher)).encode(X) == hasher.encode(X)
 

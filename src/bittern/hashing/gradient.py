@@ -52,10 +52,12 @@ class GradientHasher(Hasher):
       from; 0 is the picture alone.
 
     Training has ``n_epochs`` of batches of ``batch_size`` rows (a tenth of all, between 100 and
-    500, or 200 for triplets, if not said), as many of each class where there are classes, by Adam with decoupled weight decay, at a learning rate that rises over a tenth of
-    the steps to ``learning_rate`` and falls to 0 as a cosine.  A share ``validation`` of the rows
-    is not trained on: their metric among themselves after each epoch tells which epoch's network is
-    kept, and training stops if ``patience`` epochs brought nothing better.
+    500, or 200 for triplets, if not said), as many of each class where there are classes.  It is by
+    Adam with decoupled weight decay, at a learning rate that rises over a tenth of the steps to
+    ``learning_rate`` (0.01 for one layer, else 0.001, if not said) and falls to 0 as a cosine.  A
+    share ``validation`` of the rows is not trained on: their metric among themselves after each
+    epoch tells which epoch's network is kept, and training stops if ``patience`` epochs brought
+    nothing better.
 
     With ``checkpoint``, a path, the state is written after each epoch, and ``fit`` with the same
     data and parameters goes on from there, to the same result as without an interruption.
