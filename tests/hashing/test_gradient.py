@@ -9,7 +9,8 @@ import torch
 import bittern as bt
 from bittern.hashing import DPSH, DTSH, TALR
 from bittern.hashing.backbones import SmallNet
-from bittern.hashing.gradient import shifted_and_mirrored
+from bittern.hashing.learner import Learner
+from bittern.hashing.pictures import shifted_and_mirrored
 from bittern.hashing.targets import Targets
 from bittern.hashing.training import Trainer, balanced_batches
 
@@ -137,8 +138,6 @@ def test_random_states_differ_and_none_is_random():
 
 
 def test_the_epoch_that_is_best_on_held_out_rows_is_kept(monkeypatch):
-    from bittern.hashing.gradient import _Learner
-
     planned = iter([0.1, 0.5, 0.3, 0.4, 0.2, 0.2])
     states = []
 
@@ -146,7 +145,7 @@ def test_the_epoch_that_is_best_on_held_out_rows_is_kept(monkeypatch):
         states.append(network.hash.weight.detach().clone().numpy())
         return next(planned)
 
-    monkeypatch.setattr(_Learner, "score", score)
+    monkeypatch.setattr(Learner, "score", score)
     hasher = TALR(**QUICK, validation=0.2, patience=3).fit(X, Y)
     assert hasher.best_epoch_ == 2
     assert hasher.scores_.tolist() == [0.1, 0.5, 0.3, 0.4, 0.2], "stopped after three worse ones"

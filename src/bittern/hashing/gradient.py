@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_array, check_count, row_blocks
-from bittern.data.blocks import is_lazy
+from bittern.checks import check_count
 from bittern.errors import InputError, MissingExtraError
 from bittern.hashing.anchors import choose_anchors, gaussian, mean_square, square_distances
 from bittern.hashing.base import Bits, Hasher, Rows, check_number
+from bittern.hashing.pictures import check_pictures, tensor
 from bittern.hashing.targets import Targets
-from bittern.progress import Bar
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,6 +98,7 @@ class GradientHasher(Hasher):
 
     def _fit(self, X: Rows, targets: Targets | None) -> None:
         assert targets is not None
+        from bittern.hashing.learner import Learner
         from bittern.hashing.training import Trainer
 
         rng = self._generator()
@@ -107,7 +107,7 @@ class GradientHasher(Hasher):
         n_held_out = int(self.validation * targets.n)
         held_out, train = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
         self._learn_scale(X, train, rng)
-        learner = _Learner(self, X, targets, train, held_out, seed)
+        learner = Learner(self, X, targets, train, held_out, seed)
         trainer = Trainer(
             learner.network,
             learner.inputs,
@@ -285,139 +285,6 @@ class GradientHasher(Hasher):
         for array in (np.array(X.shape), X[some], targets.gains(some[:256], some)):
             held.update(np.ascontiguousarray(array).tobytes())
         return held.hexdigest()
-
-
-class _Learner:
-    """The network, its inputs, and its score on rows that it does not learn from."""
-
-    def __init__(
-        self,
-        hasher: GradientHasher,
-        X: Rows,
-        targets: Targets,
-        train: Indices,
-        held_out: Indices,
-        seed: int,
-    ) -> None:
-        import torch
-
-        self._hasher, self._X, self._train = hasher, X, train
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.network = hasher._build(X[:1], fresh=True)
-        self._held_out, self._truth = held_out, targets.take(held_out) if len(held_out) else None
-        self._stored = self._store(seed)
-
-    def inputs(self, rows: Indices, rng: np.random.Generator) -> Tensor:
-        """What :meth:`HashNetwork.late` takes, for training rows."""
-        hasher = self._hasher
-        if self._stored is not None:
-            variant = rng.integers(len(self._stored), size=len(rows))
-            return self._stored[variant, rows].float()
-        some = self._X[self._train[rows]]
-        if hasher._is_on_vectors:
-            return tensor(hasher._scaled(some))
-        return tensor(shifted_and_mirrored(some, rng) if hasher.augment else some)
-
-    def score(self, network: HashNetwork) -> float:
-        """The metric of the held-out rows among themselves."""
-        import torch
-
-        from bittern.codes import Codes
-        from bittern.metrics import evaluate
-
-        with torch.inference_mode():
-            parts = []
-            for some in row_blocks(len(self._held_out), 1, PICTURES * 4):
-                rows = self._X[self._held_out[some]]
-                on_vectors = self._hasher._is_on_vectors
-                parts.append(
-                    network(tensor(self._hasher._scaled(rows) if on_vectors else rows)) > 0
-                )
-            codes = Codes.from_bits(torch.cat(parts).numpy())
-        assert self._truth is not None
-        truth = self._truth.as_relevance().excluding(np.arange(len(codes)))
-        metric = self._hasher._metric
-        score = evaluate(codes, codes, truth, [metric])[metric].mean
-        if np.isnan(score):
-            raise InputError(
-                f"{self._hasher._title}: nothing is relevant among the {len(codes):,} rows held "
-                f"out for validation; hold out more of them, or none (validation=0)."
-            )
-        return float(score)
-
-    def _store(self, seed: int) -> Tensor | None:
-        """What comes before the part that learns, ``(n_variants, n, …)``, if it costs much."""
-        import torch
-
-        hasher = self._hasher
-        if hasher.network == "kernel":
-            return tensor(hasher._scaled(self._X[self._train]))[None]
-        if not self.network.frozen:
-            return None
-        rng, variants = np.random.default_rng([seed, 1]), []
-        n_variants = 1 + hasher.augment
-        self.network.eval()
-        with torch.inference_mode(), Bar(f"{hasher._title}: the frozen stages") as bar:
-            for v in range(n_variants):
-                parts = []
-                for i in range(0, len(self._train), PICTURES):
-                    some = self._X[self._train[i : i + PICTURES]]
-                    some = shifted_and_mirrored(some, rng) if v else some
-                    parts.append(self.network.early(tensor(some)).half())
-                    bar(v * len(self._train) + i, n_variants * len(self._train))
-                variants.append(torch.cat(parts))
-        return torch.stack(variants).clone()
-
-
-def tensor(rows: NDArray[Any]) -> Tensor:
-    """Rows, or pictures with their channels first, for a network."""
-    import torch
-
-    if rows.ndim == 3:
-        rows = rows[..., None]
-    if rows.ndim == 4:
-        rows = rows.transpose(0, 3, 1, 2)
-    kept = rows if rows.dtype == np.uint8 and rows.ndim == 4 else rows.astype(np.float32)
-    return torch.from_numpy(np.ascontiguousarray(kept))
-
-
-def shifted_and_mirrored(pictures: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-    """Each picture moved by up to an eighth of its sides, reflected at the edges, and mirrored."""
-    n, height, width = pictures.shape[:3]
-    places = []
-    for side in (height, width):
-        most = side // 8
-        place = np.arange(side) + rng.integers(-most, most + 1, size=(n, 1))
-        place = np.abs(place)
-        places.append(np.where(place >= side, 2 * side - 2 - place, place))
-    rows, columns = places
-    mirrored = rng.random((n, 1)) < 0.5
-    columns = np.where(mirrored, columns[:, ::-1], columns)
-    return pictures[np.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
-
-
-def check_pictures(X: Any, title: str, *, strictly: bool) -> NDArray[Any]:
-    """An array of inputs for a network; if strictly, pictures."""
-    array = check_array(X[:] if is_lazy(X) else X, f"{title}: X")
-    if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool) or array.ndim < 2:
-        raise InputError(f"{title}: needs an array of numbers for each row, got {array.dtype}.")
-    if len(array) == 0:
-        raise InputError(f"{title}: at least one row is needed, got none.")
-    is_picture = array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3))
-    if strictly and not is_picture:
-        raise InputError(
-            f"{title}: this network needs pictures (n, height, width[, channels]) of one size, "
-            f"with 1 or 3 channels, got shape {array.shape}."
-        )
-    if array.dtype != np.uint8:
-        if not np.isfinite(array).all():
-            raise InputError(f"{title}: X contains NaN or infinity.")
-        if strictly and (array.min() < 0 or array.max() > 255 or array.max() <= 1 < array.size):
-            raise InputError(
-                f"{title}: pictures have values 0 … 255, got {array.min():g} … {array.max():g}."
-            )
-    return array
 
 
 def check_network(network: Any, title: str) -> None:

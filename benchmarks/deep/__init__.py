@@ -1,0 +1,1 @@
+"""The experiments of quality_deep.py, one file each."""
