@@ -29,7 +29,7 @@ def relative(path):
 
 def test_the_python_of_the_readme_runs_and_prints_a_table(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    evaluation, data, hashing = blocks(README, "python")
+    evaluation, data, hashing, learning = blocks(README, "python")
     names = {}
     exec(evaluation, names)
     out = capsys.readouterr().out
@@ -40,6 +40,8 @@ def test_the_python_of_the_readme_runs_and_prints_a_table(tmp_path, monkeypatch,
     assert len(names["queries"]) == len(names["split"].queries) > 0
     assert list(tmp_path.iterdir()) == []
     exec(hashing, names)
+    assert "\nap " in capsys.readouterr().out
+    exec(learning, names)
     assert "\nap " in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["sdh.npz"]
 

@@ -17,14 +17,14 @@ from deep.scores import RUNS, values_of
 PIXELS = {
     "cifar10": dict(
         network="efficientnet-lite0",
-        image_size=112,
+        image_size=128,
         frozen=4,
-        augment=3,
+        augment=5,
         n_epochs=20,
         batch_size=250,
         learning_rate=2e-3,
         trunk_rate=0.25,
-        dropout=0.2,
+        dropout=0.3,
         weight_decay=0.05,
         alpha=(1.0, 4.0),
     ),
