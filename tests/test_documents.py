@@ -181,6 +181,7 @@ def test_every_hasher_is_on_the_page_about_them():
 
 def test_the_python_about_hashers_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    names = {}
     for source in blocks((ROOT / "docs" / "hashing.md").read_text(), "python"):
-        exec(source, {})
+        exec(source, names)
     assert "precision@100" in capsys.readouterr().out

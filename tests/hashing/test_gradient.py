@@ -344,6 +344,13 @@ def test_pictures_of_another_size_are_refused():
         hasher.encode(IMAGES[:, :8])
 
 
+def test_objectives_and_backbones_are_there_when_asked_for():
+    assert "ap" in bt.hashing.objectives.OBJECTIVES
+    assert "small" in bt.hashing.backbones.BACKBONES
+    with pytest.raises(AttributeError, match="has no attribute 'networkz'"):
+        _ = bt.hashing.networkz
+
+
 def test_without_pytorch_the_extra_is_named(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(bt.MissingExtraError, match=r"^TALR: needs PyTorch; pip install 'bittern\["):

@@ -8,6 +8,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from bittern.hashing.agh import AGH
 from bittern.hashing.base import Hasher
 from bittern.hashing.bre import BRE
@@ -86,3 +89,10 @@ __all__ = [
     "Targets",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The parts that need PyTorch, imported when they are first asked for."""
+    if name in ("backbones", "objectives"):
+        return import_module(f"bittern.hashing.{name}")
+    raise AttributeError(f"module 'bittern.hashing' has no attribute {name!r}")
