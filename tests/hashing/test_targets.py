@@ -64,3 +64,26 @@ def test_indicators_say_what_each_row_is():
     columns = Targets.of(truth, 5, "X").indicators(rng, most=3)
     assert columns.shape == (5, 3)
     assert {tuple(c) for c in columns.T} <= {tuple(c) for c in SAME.T}
+
+
+def test_gains_are_whole_numbers_for_every_kind_of_y():
+    tags = np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]])
+    graded = bt.Relevance.from_matrix([[0, 7, 2], [7, 0, 0], [2, 0, 5]])
+    rows, columns = np.array([1, 0]), np.array([0, 1, 2])
+    wanted = {
+        "labels": (["a", "b", "a"], [[0, 1, 0], [1, 0, 1]]),
+        "tags": (tags, [[2, 3, 1], [2, 2, 0]]),
+        "Relevance": (graded, [[7, 0, 0], [0, 7, 2]]),
+    }
+    for y, gains in wanted.values():
+        targets = Targets.of(y, 3, "test")
+        found = targets.gains(rows, columns)
+        assert found.dtype == np.int64
+        np.testing.assert_array_equal(found, gains)
+        whole = targets.as_relevance()
+        np.testing.assert_array_equal(whole.gains[whole.block(slice(None))][rows], gains)
+        part = targets.take(np.array([2, 1]))
+        order = np.array([2, 1])
+        np.testing.assert_array_equal(
+            part.gains(np.arange(2), np.arange(2)), targets.gains(order, order)
+        )

@@ -17,6 +17,7 @@ from bittern.codes import MAX_BITS, Codes
 from bittern.data.blocks import MEMORY, check_rows, is_lazy
 from bittern.errors import InputError, NotFittedError
 from bittern.hashing.targets import Targets
+from bittern.progress import track
 
 __all__ = ["Hasher"]
 
@@ -150,7 +151,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         if is_lazy(X) or (isinstance(X, np.ndarray) and X.ndim >= 2):
             width = self.n_features_in_ + 4 * self.n_bits
             blocks = row_blocks(len(X), 4 * width, MEMORY) or blocks
-        for some in blocks:
+        for some in track(blocks, f"{self._title}: encoding"):
             part = X if some == slice(None) else X[some]
             yield self._checked_bits(part)
 

@@ -111,7 +111,13 @@ class Targets:
             return Targets(len(rows), labels=self.labels[rows])
         if self.tags is not None:
             return Targets(len(rows), tags=self.tags[rows])
-        return Targets(len(rows), relevance=Relevance.from_matrix(self.gains(rows, rows)))
+        if len(rows) == self.n and (rows == np.arange(self.n)).all():
+            return self
+        from scipy.sparse import csr_array, vstack
+
+        blocks = row_blocks(len(rows), 8 * self.n)
+        gains = vstack([csr_array(self.gains(rows[some], rows)) for some in blocks])
+        return Targets(len(rows), relevance=Relevance.from_matrix(gains))
 
 
 def _check_length(n_labels: int, n: int, name: str) -> None:
