@@ -312,6 +312,7 @@ def test_variants_are_shifted_and_mirrored_pictures():
         ({"weight_decay": -1}, "weight_decay must be at least 0"),
         ({"hidden": 0}, "hidden must be"),
         ({"network": "vgg-f"}, "this network needs pictures"),
+        ({"checkpoint": "x.pt", "random_state": None}, "a checkpoint needs a random_state"),
     ],
 )
 def test_bad_parameters_are_refused_in_one_sentence(parameters, says):

@@ -146,6 +146,7 @@ class GradientHasher(Hasher):
 
     def _forward(self, X: Rows) -> Floats:
         """Through the whole network, a few pictures at a time."""
+        require_torch(self._title)
         import torch
 
         from bittern.hashing.networks import restore
@@ -199,6 +200,7 @@ class GradientHasher(Hasher):
             self._check()
         if self._is_on_vectors:
             return super()._checked(X, reset)
+        require_torch(self._title)
         pictures = check_pictures(X, self._title, strictly=self._is_backbone)
         shape = pictures.shape[1:]
         if reset:
@@ -273,6 +275,10 @@ class GradientHasher(Hasher):
             check_number(self.learning_rate, f"{title}: learning_rate", above=0)
         if self.patience is not None and not self.validation:
             raise InputError(f"{title}: patience needs a share of rows for validation, say 0.1.")
+        if self.checkpoint is not None and self.random_state is None:
+            raise InputError(
+                f"{title}: a checkpoint needs a random_state, to go on in the same way."
+            )
         check_network(self.network, title)
         self._check_objective()
 

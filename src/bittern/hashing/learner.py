@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = ["Learner"]
 
 Indices = NDArray[np.intp]
 AT_ONCE = 256  # rows, when no gradient is wanted
+VARIANTS = 2**40  # a stream of random numbers that is no epoch's
 
 
 class Learner:
@@ -44,7 +46,7 @@ class Learner:
             torch.manual_seed(seed)
             self.network = hasher._build(X[:1], fresh=True)
         self._held_out, self._truth = held_out, targets.take(held_out) if len(held_out) else None
-        self._stored = self._store(seed)
+        self._seed = seed
 
     def inputs(self, rows: Indices, rng: np.random.Generator) -> Tensor:
         """What :meth:`HashNetwork.late` takes, for training rows."""
@@ -79,15 +81,17 @@ class Learner:
             )
         return float(score)
 
-    def _store(self, seed: int) -> Tensor | None:
+    @cached_property
+    def _stored(self) -> Tensor | None:
         """What comes before the part that learns, ``(n_variants, n, …)``, if it costs much."""
         hasher = self._hasher
         if hasher.network == "kernel":
             return tensor(hasher._scaled(self._X[self._train]))[None]
         if not self.network.frozen:
             return None
-        rng, variants = np.random.default_rng([seed, 1]), []
+        rng, variants = np.random.default_rng([self._seed, VARIANTS]), []
         n_variants = 1 + hasher.augment
+        mode = self.network.training
         self.network.eval()
         with torch.inference_mode(), Bar(f"{hasher._title}: the frozen stages") as bar:
             for v in range(n_variants):
@@ -98,4 +102,5 @@ class Learner:
                     parts.append(self.network.early(tensor(some)).half())
                     bar(v * len(self._train) + i, n_variants * len(self._train))
                 variants.append(torch.cat(parts))
+        self.network.train(mode)
         return torch.stack(variants).clone()
