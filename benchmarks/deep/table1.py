@@ -26,7 +26,7 @@ GRID = {
 }
 OWN_GRID: dict[str, dict[str, tuple[Any, ...]]] = {
     "dpsh": {"eta": (0.1, 1.0)},
-    "dtsh": {"eta": (0.1, 1.0)},
+    "dtsh": {"eta": (1.0, 4.0)},
     "talr": {"alpha": ((1.0, 4.0), (2.0, 10.0))},
 }
 LEVELS = {12: 0.73, 32: 0.775}  # of talr, to be reached

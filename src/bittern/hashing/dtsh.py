@@ -44,7 +44,7 @@ class DTSH(GradientHasher):
         learning_rate: float | None = None,
         trunk_rate: float = 0.1,
         weight_decay: float = 1e-4,
-        eta: float = 0.1,
+        eta: float = 1.0,
         margin: float | None = None,
         validation: float = 0.0,
         patience: int | None = None,

@@ -10,7 +10,7 @@ from bittern.hashing.objectives.counts import quantisation
 __all__ = ["dpsh_loss"]
 
 
-def dpsh_loss(logits: Tensor, gains: Tensor, *, eta: float = 0.1) -> Tensor:
+def dpsh_loss(logits: Tensor, gains: Tensor, *, eta: float = 1.0) -> Tensor:
     r"""Negative log-likelihood of the pairs' affinities, and a term that draws logits to ±1.
 
     With :math:`\theta_{ij} = u_i^\top u_j / 2` of the logits and :math:`s_{ij} = 1` for pairs with

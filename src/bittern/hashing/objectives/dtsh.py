@@ -12,7 +12,7 @@ __all__ = ["dtsh_loss"]
 
 
 def dtsh_loss(
-    logits: Tensor, gains: Tensor, *, eta: float = 0.1, margin: float | None = None
+    logits: Tensor, gains: Tensor, *, eta: float = 1.0, margin: float | None = None
 ) -> Tensor:
     r"""Negative log-likelihood of the order in triplets, and a term that draws logits to ±1.
 
