@@ -15,6 +15,7 @@ from deep.scores import RUNS, values_of
 
 GRADED = ("lsh", "itq", "bre", "machash", "fasthash", "structhash", "dpsh", "dtsh", "talr")
 GRADED_BITS = (16, 32, 48, 64)
+ON_GRADES = {"structhash": {"loss": "ndcg"}, "talr": {"objective": "ndcg"}}
 ON_YES_OR_NO = ("fasthash", "machash", "dpsh")  # as in the paper
 
 
@@ -44,8 +45,8 @@ def cut_corel5k(root: Path | None, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if path.exists():
         return
-    dataset = bt.load("corel5k", root, features="cnn")
-    rows, tags = np.asarray(dataset.vectors[:], np.float32), np.asarray(dataset.tags, bool)
+    dataset = bt.load("corel5k", root)
+    rows, tags = np.asarray(dataset["cnn"][:], np.float32), np.asarray(dataset.tags, bool)
     split = bt.make_split("official", dataset, random_state=0, run=0)
     named = {}
     for part in ("train", "queries", "database"):
@@ -87,7 +88,7 @@ def graded_cell(folder: Path, _: str, dataset: str, name: str, n_bits: int, run:
         if binary:
             y = bt.Relevance.from_ball(X, X, radii[0])
         truth = bt.Relevance.from_thresholds(Q, D, radii, gains)
-    parameters = {"objective": "ndcg"} if name == "talr" else {}
+    parameters = ON_GRADES.get(name, {})
     began = time.perf_counter()
     hasher = bt.hashing.HASHERS[name](n_bits, random_state=run, **parameters).fit(X, y)
     fit = time.perf_counter() - began
