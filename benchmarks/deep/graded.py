@@ -49,8 +49,8 @@ def graded(options: argparse.Namespace) -> list[Section]:
     }
     sections = [graded_table(cells, dataset, title) for dataset, title in titles.items()]
     sections[-1].note(
-        "Learning rate and dropout of dpsh, dtsh and talr are the best of four points for NDCG on a "
-        "fifth of the training rows of run 0, held out for that."
+        "Learning rate and dropout of dpsh, dtsh and talr are the best of four points for NDCG on "
+        "a fifth of the training rows of run 0, held out for that."
     )
     return sections
 
