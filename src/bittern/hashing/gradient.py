@@ -15,7 +15,7 @@ from bittern.checks import check_count
 from bittern.errors import InputError, MissingExtraError
 from bittern.hashing.anchors import choose_anchors, gaussian, mean_square, square_distances
 from bittern.hashing.base import Bits, Hasher, Rows, check_number
-from bittern.hashing.pictures import check_pictures, tensor
+from bittern.hashing.pictures import AT_ONCE, check_pictures, tensor
 from bittern.hashing.targets import Targets
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ Indices = NDArray[np.intp]
 ON_VECTORS = ("linear", "mlp", "kernel")
 RATES = {"linear": 1e-2, "mlp": 1e-3, "kernel": 1e-2}
 RATE = 1e-3  # of a hash layer on other networks
-PICTURES = 64  # at a time, when no gradient is wanted
 
 
 class GradientHasher(Hasher):
@@ -155,7 +154,7 @@ class GradientHasher(Hasher):
             self._ready = restore(self._build(X[:1], fresh=False), self.state_)
         with torch.inference_mode():
             parts = [
-                self._ready(tensor(X[i : i + PICTURES])).numpy() for i in range(0, len(X), PICTURES)
+                self._ready(tensor(X[i : i + AT_ONCE])).numpy() for i in range(0, len(X), AT_ONCE)
             ]
         return np.concatenate(parts)
 

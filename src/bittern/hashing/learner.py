@@ -14,7 +14,7 @@ from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.hashing.base import Rows
 from bittern.hashing.networks import HashNetwork
-from bittern.hashing.pictures import shifted_and_mirrored, tensor
+from bittern.hashing.pictures import AT_ONCE, shifted_and_mirrored, tensor
 from bittern.hashing.targets import Targets
 from bittern.metrics import evaluate
 from bittern.progress import Bar
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Learner"]
 
 Indices = NDArray[np.intp]
-AT_ONCE = 256  # rows, when no gradient is wanted
 VARIANTS = 2**40  # a stream of random numbers that is no epoch's
 
 

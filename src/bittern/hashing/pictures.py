@@ -14,7 +14,9 @@ from bittern.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["check_pictures", "shifted_and_mirrored", "tensor"]
+__all__ = ["AT_ONCE", "check_pictures", "shifted_and_mirrored", "tensor"]
+
+AT_ONCE = 8  # pictures through a network, when no gradient is wanted: what caches hold
 
 
 def tensor(rows: NDArray[Any]) -> Tensor:
