@@ -21,7 +21,7 @@ from bittern.data.reading import reading, refuse_excess
 from bittern.errors import FileError
 from bittern.files import existing_file
 
-__all__ = ["matlab_version", "read_matrices"]
+__all__ = ["Element", "element_at", "matlab_version", "read_matrices", "variables_in"]
 
 HEADER = 128  # bytes: text, version, byte order
 VERSIONS = {b"\x00\x01IM": 5, b"\x01\x00MI": 5, b"\x00\x02IM": 7, b"\x02\x00MI": 7}
@@ -54,7 +54,9 @@ COMPLEX = 0x0800
 PREFIX = 512  # bytes of a compressed variable unpacked to see its name
 
 
-class _Element(NamedTuple):
+class Element(NamedTuple):
+    """A typed piece of a file."""
+
     kind: int
     content: memoryview
     end: int  # where the next one starts
@@ -75,20 +77,20 @@ def read_matrices(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]
     order = "<" if bytes(content[126:128]) == b"IM" else ">"
     found: dict[str, NDArray[Any]] = {}
     with reading(path, "MATLAB 5 file"):
-        for name, matrix in _variables(path, content, order, wanted):
+        for name, matrix in variables_in(path, content, order, wanted):
             if name in found:
                 raise FileError(f"{path}: has the variable '{name}' twice.")
             found[name] = _numbers(path, name, matrix, order)
     return found
 
 
-def _variables(
+def variables_in(
     path: Path, content: memoryview, order: str, wanted: Collection[str]
 ) -> Iterator[tuple[str, memoryview]]:
     """Name and content of each wanted matrix."""
     position = HEADER
     while position < len(content):
-        element = _element(content, position, order)
+        element = element_at(content, position, order)
         matrix = element.content
         position = element.end
         if element.kind == COMPRESSED:
@@ -103,7 +105,7 @@ def _variables(
             yield name, matrix
 
 
-def _element(content: memoryview, position: int, order: str) -> _Element:
+def element_at(content: memoryview, position: int, order: str) -> Element:
     """The element that starts at a position; short ones have their content inside the tag."""
     tag = np.frombuffer(content[position : position + 8], f"{order}u4")
     first, length = int(tag[0]), int(tag[1])
@@ -117,10 +119,10 @@ def _element(content: memoryview, position: int, order: str) -> _Element:
         end = start + length + -length % 8
     if start + length > len(content):
         raise ValueError("it is truncated")
-    return _Element(first, content[start : start + length], end)
+    return Element(first, content[start : start + length], end)
 
 
-def _unpadded_end(element: _Element, content: memoryview) -> int:
+def _unpadded_end(element: Element, content: memoryview) -> int:
     """Compressed variables follow each other without padding."""
     return element.end - -len(element.content) % 8
 
@@ -146,18 +148,18 @@ def _unpacked(path: Path, packed: memoryview, order: str, most: int | None = Non
 
 def _name(matrix: memoryview, order: str) -> str:
     """The name of a variable; '' for what has none that we could ask for."""
-    flags = _element(matrix, 0, order)
-    dims = _element(matrix, flags.end, order)
+    flags = element_at(matrix, 0, order)
+    dims = element_at(matrix, flags.end, order)
     if (flags.kind, len(flags.content)) != (UINT32, 8) or dims.kind != INT32:
         return ""  # MATLAB's objects have neither
-    name = _element(matrix, dims.end, order)
+    name = element_at(matrix, dims.end, order)
     return bytes(name.content).decode("latin1") if name.kind == INT8 else ""
 
 
 def _numbers(path: Path, name: str, matrix: memoryview, order: str) -> NDArray[Any]:
-    flags = _element(matrix, 0, order)
-    dims = _element(matrix, flags.end, order)
-    real = _element(matrix, _element(matrix, dims.end, order).end, order)
+    flags = element_at(matrix, 0, order)
+    dims = element_at(matrix, flags.end, order)
+    real = element_at(matrix, element_at(matrix, dims.end, order).end, order)
     flag = int(np.frombuffer(flags.content, f"{order}u4")[0])
     shape = np.frombuffer(dims.content, f"{order}i4").tolist()
     if flag & 0xFF not in CLASSES or flag & COMPLEX or len(shape) != 2:

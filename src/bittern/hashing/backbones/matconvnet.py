@@ -112,7 +112,7 @@ def _variables(source: Path) -> dict[str, Any]:
     """The wanted variables: cells as lists, structures as dictionaries, text, arrays."""
     content = memoryview(np.memmap(source, np.uint8, "r"))  # type: ignore[arg-type]
     order = "<" if bytes(content[126:128]) == b"IM" else ">"
-    found = matlab5._variables(source, content, order, WANTED)
+    found = matlab5.variables_in(source, content, order, WANTED)
     return {name: _value(matrix, order) for name, matrix in found}
 
 
@@ -120,9 +120,9 @@ def _value(matrix: memoryview, order: str) -> Any:
     """What a matrix holds; None for what no network has, such as objects."""
     if not len(matrix):
         return np.zeros((0, 0))
-    flags = matlab5._element(matrix, 0, order)
-    dims = matlab5._element(matrix, flags.end, order)
-    position = matlab5._element(matrix, dims.end, order).end  # after the name
+    flags = matlab5.element_at(matrix, 0, order)
+    dims = matlab5.element_at(matrix, flags.end, order)
+    position = matlab5.element_at(matrix, dims.end, order).end  # after the name
     flag = int(np.frombuffer(flags.content, f"{order}u4")[0])
     shape = np.frombuffer(dims.content, f"{order}i4").tolist()
     if min(shape) < 0:
@@ -133,9 +133,9 @@ def _value(matrix: memoryview, order: str) -> Any:
     if kind == STRUCT and math.prod(shape) == 1:
         return _structure(matrix, position, order)
     if kind == CHAR:
-        return _text(matlab5._element(matrix, position, order), order)
+        return _text(matlab5.element_at(matrix, position, order), order)
     if kind in matlab5.CLASSES and not flag & matlab5.COMPLEX:
-        return _numbers(matlab5._element(matrix, position, order), shape, kind, order)
+        return _numbers(matlab5.element_at(matrix, position, order), shape, kind, order)
     return None
 
 
@@ -143,7 +143,7 @@ def _values(matrix: memoryview, position: int, order: str, count: int) -> list[A
     """So many matrices, one after the other."""
     values = []
     for _ in range(count):
-        element = matlab5._element(matrix, position, order)
+        element = matlab5.element_at(matrix, position, order)
         if element.kind != matlab5.MATRIX:
             raise ValueError(f"an element of type {element.kind} where a matrix should be")
         values.append(_value(element.content, order))
@@ -153,8 +153,8 @@ def _values(matrix: memoryview, position: int, order: str, count: int) -> list[A
 
 def _structure(matrix: memoryview, position: int, order: str) -> dict[str, Any]:
     """The longest name's length, all names, each of that length, and a matrix for each."""
-    longest = matlab5._element(matrix, position, order)
-    names = matlab5._element(matrix, longest.end, order)
+    longest = matlab5.element_at(matrix, position, order)
+    names = matlab5.element_at(matrix, longest.end, order)
     length = int(np.frombuffer(longest.content, f"{order}i4")[0])
     if length < 1:
         raise ValueError(f"names of {length} letters")
