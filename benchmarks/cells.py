@@ -31,8 +31,13 @@ def fill(
     *,
     threads: int = 1,
 ) -> None:
-    """Measure the cells that are not there yet: ``measure(folder, *key)`` gives a cell's record."""
-    waiting = [key for key in wanted if not place(folder, *key).exists()]
+    """Measure the cells that are not there yet: ``measure(folder, *key)`` gives a cell's record.
+
+    With no jobs, nothing is measured.
+    """
+    waiting = [key for key in wanted if jobs and not place(folder, *key).exists()]
+    if not waiting:
+        return
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[variable] = str(threads)  # for processes that begin anew, side by side
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:

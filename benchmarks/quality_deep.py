@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--root", type=Path, help="folder of the data (else BITTERN_DATA)")
     parser.add_argument("--pixels", type=Path, help="folder of CIFAR-10's and Fashion-MNIST's own")
     parser.add_argument("--cells", type=Path, default=Path("build/quality_deep"))
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="0: write what is there")
     parser.add_argument("--runs", type=int, nargs="*", default=RUNS, choices=RUNS)
     parser.add_argument("--write", type=Path, help="put the tables into this Markdown file")
     parser.add_argument("--figures", type=Path, help="draw into this folder")

@@ -47,7 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=Path, help="folder of the data (else BITTERN_DATA)")
     parser.add_argument("--cells", type=Path, default=Path("build/quality_shallow"))
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="0: write what is there")
     parser.add_argument("--only", nargs="*", help="names of methods")
     parser.add_argument("--bits", type=int, nargs="*", default=BITS, choices=BITS)
     parser.add_argument("--runs", type=int, nargs="*", default=RUNS, choices=RUNS)

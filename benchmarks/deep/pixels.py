@@ -52,7 +52,7 @@ def pixels(options: argparse.Namespace) -> list[Section]:
     wanted: list[tuple[object, ...]] = [
         ("pixels", name, 32, run) for run in options.runs for name in PIXELS
     ]
-    fill(options.cells, 1, from_pixels, wanted, threads=os.cpu_count() or 1)
+    fill(options.cells, min(1, options.jobs), from_pixels, wanted, threads=os.cpu_count() or 1)
     cells = [cell for cell in read(options.cells) if cell["experiment"] == "pixels"]
     section = Section(
         "End to end from pixels, 32 bits, 5,000 training pictures, 1,000 queries",

@@ -156,30 +156,22 @@ def tuned_table(chosen: dict[tuple[str, str], Cell]) -> Section:
 
 
 def draw_ties(cells: list[Cell], path: Path) -> None:
-    """AP against bits, with bars from pessimistic to optimistic."""
+    """A panel for each length: tie-aware AP, with a bar from pessimistic to optimistic."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
     rows = rows_of(cells)
-    for i, (method, network) in enumerate(rows):
-        mine = [c for c in cells if (c["method"], c["network"]) == (method, network)]
-        middle, low, high = (
-            np.array([values_of(mine, key, n_bits=n).mean() for n in TABLE_1_BITS])
-            for key in ("ap", "ap:pessimistic", "ap:optimistic")
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    panels = figure.subplots(1, len(TABLE_1_BITS), sharey=True)
+    places = np.arange(len(rows))[::-1]
+    for axes, n_bits in zip(panels, TABLE_1_BITS, strict=True):
+        low, middle, high = (
+            np.array(
+                [values_of(cells, key, method=m, network=n, n_bits=n_bits).mean() for m, n in rows]
+            )
+            for key in ("ap:pessimistic", "ap", "ap:optimistic")
         )
-        shift = (i - len(rows) / 2) * 0.25
-        axes.errorbar(
-            np.array(TABLE_1_BITS) + shift,
-            middle,
-            (middle - low, high - middle),
-            marker="o",
-            ms=3,
-            lw=1,
-            capsize=2,
-            color=f"C{i % 10}",
-            label=f"{method} {network}".strip(),
-        )
-    axes.set(xlabel="bits", ylabel="AP", xticks=TABLE_1_BITS, ylim=(0, None))
-    axes.legend(frameon=False, ncols=2, fontsize=8)
+        axes.errorbar(middle, places, xerr=(middle - low, high - middle), fmt="o", ms=4, capsize=2)
+        axes.set(title=f"{n_bits} bits", xlabel="AP", xlim=(0, 1))
+        axes.grid(axis="x", alpha=0.3)
+    panels[0].set_yticks(places, [f"{method} {network}".strip() for method, network in rows])
     figure.savefig(path, metadata={"Date": None})
