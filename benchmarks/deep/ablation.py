@@ -12,7 +12,7 @@ from cells import Cell, cut_cifar10, fill, read, sets_of
 from results import Section
 
 import bittern as bt
-from deep.scores import RUNS, evaluated, values_of
+from deep.scores import RUNS, evaluated, told, values_of
 
 ABLATION: dict[str, list[Any]] = {
     "form": ["simplified", "midpoint", "integral"],
@@ -42,9 +42,7 @@ def ablation(options: argparse.Namespace) -> list[Section]:
             mine = [c for c in cells if c["what"] == what and c["value"] == str(value)]
             if mine:
                 ap = values_of(mine)
-                section.row(
-                    what, value, f"{ap.mean():.3f} ± {ap.std():.3f}", values_of(mine, "fit").mean()
-                )
+                section.row(what, value, told(ap), values_of(mine, "fit").mean())
     if options.figures:
         draw_ablation(cells, options.figures / "deep-ablation.svg")
     return [section]
@@ -71,11 +69,11 @@ def draw_ablation(cells: list[Cell], path: Path) -> None:
         runs = [values_of(cells, what=what, value=str(value)) for value in values]
         means, spreads = [r.mean() for r in runs], [r.std() for r in runs]
         axes.errorbar(range(len(values)), means, spreads, marker="o", ms=4, lw=1, capsize=3)
-        told = [
+        labels = [
             "–".join(f"{v:g}" for v in value) if isinstance(value, tuple) else str(value)
             for value in values
         ]
         axes.set(xticks=range(len(values)), title=what)
-        axes.set_xticklabels(told, rotation=30)
+        axes.set_xticklabels(labels, rotation=30)
     panels[0].set_ylabel("AP")
     figure.savefig(path, metadata={"Date": None})

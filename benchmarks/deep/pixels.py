@@ -64,7 +64,14 @@ def pixels(options: argparse.Namespace) -> list[Section]:
             ap = values_of(mine)
             level = Target(float(ap.mean()), at_least=PIXEL_LEVELS.get(name))
             minutes = [values_of(mine, key).mean() / 60 for key in ("fit", "encode")]
-            section.row(name, parameters["network"], level, f"{ap.std():.3f}", len(ap), *minutes)
+            section.row(
+                name,
+                parameters["network"],
+                level,
+                f"{ap.std():.3f}" if len(ap) > 1 else "",
+                len(ap),
+                *minutes,
+            )
     return [section]
 
 

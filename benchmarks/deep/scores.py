@@ -40,3 +40,10 @@ def values_of(cells: list[Cell], key: str = "ap", **wanted: Any) -> np.ndarray:
     return np.array(
         [c[key] for c in cells if all(c[name] == value for name, value in wanted.items())]
     )
+
+
+def told(values: np.ndarray) -> str:
+    """Mean, and deviation if there are several runs."""
+    if not len(values):
+        return ""
+    return f"{values.mean():.3f}" + (f" ± {values.std():.3f}" if len(values) > 1 else "")

@@ -14,7 +14,7 @@ from cells import Cell, cut_cifar10, fill, place, read, sets_of
 from results import Section, Target
 
 import bittern as bt
-from deep.scores import RUNS, evaluated, values_of
+from deep.scores import RUNS, evaluated, told, values_of
 
 PAIRS = [*itertools.product(("dpsh", "dtsh", "talr"), ("linear", "mlp")), ("talr", "kernel")]
 TABLE_1 = ("lsh", "itq", "bre", "structhash", "machash", "fasthash")
@@ -119,10 +119,11 @@ def ap_table(cells: list[Cell]) -> Section:
         row: list[object] = [method, network or "–"]
         for n_bits in TABLE_1_BITS:
             values = values_of(mine, n_bits=n_bits)
-            shown = f"{values.mean():.3f} ± {values.std():.3f}" if len(values) else ""
+            shown = told(values)
             if len(values) and (method, network) == ("talr", "mlp") and n_bits in LEVELS:
-                shown += f" ({Target(float(values.mean()), at_least=LEVELS[n_bits])})"
-                section.holds &= bool(values.mean() >= LEVELS[n_bits])
+                bound = Target(float(values.mean()), at_least=LEVELS[n_bits])
+                shown += f" (≥ {LEVELS[n_bits]}{'' if bound.holds else ' MISSED'})"
+                section.holds &= bound.holds
             row.append(shown)
         fits = values_of(mine, "fit", n_bits=32)
         section.row(*row, len(fits), f"{fits.mean():.0f}" if len(fits) else "")
@@ -150,8 +151,8 @@ def tuned_table(chosen: dict[tuple[str, str], Cell]) -> Section:
         ("method", "network", "parameters", "AP of the held-out rows"),
     )
     for (method, network), cell in chosen.items():
-        told = ", ".join(f"{name} {value}" for name, value in cell["parameters"].items())
-        section.row(method, network, told, f"{cell['score']:.3f}")
+        chosen_ones = ", ".join(f"{name} {value}" for name, value in cell["parameters"].items())
+        section.row(method, network, chosen_ones, f"{cell['score']:.3f}")
     return section
 
 
