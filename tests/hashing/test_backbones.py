@@ -6,15 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from scipy.io import savemat
 
-torch = pytest.importorskip("torch")
-
-import torch.nn.functional as F  # noqa: E402
-from PIL import Image  # noqa: E402
-from scipy.io import savemat  # noqa: E402
-
-import bittern as bt  # noqa: E402
-from bittern.hashing.backbones import (  # noqa: E402
+import bittern as bt
+from bittern.hashing.backbones import (
     BACKBONES,
     VGGF,
     AlexNet,
@@ -22,9 +20,9 @@ from bittern.hashing.backbones import (  # noqa: E402
     SmallNet,
     efficientnet,
 )
-from bittern.hashing.backbones.base import resized  # noqa: E402
-from bittern.hashing.backbones.convolution import Convolution, _Step  # noqa: E402
-from bittern.hashing.backbones.matconvnet import read_network  # noqa: E402
+from bittern.hashing.backbones.base import resized
+from bittern.hashing.backbones.convolution import Convolution, _Step
+from bittern.hashing.backbones.matconvnet import read_network
 
 CHAINS = {"vgg-f": VGGF, "alexnet": AlexNet}
 GROUPS = {"vgg-f": (1, 1, 1, 1, 1), "alexnet": (1, 2, 1, 2, 2)}
@@ -422,7 +420,6 @@ REFERENCE = {
 @torch.no_grad()
 @pytest.mark.parametrize("side", REFERENCE)
 def test_pretrained_features_are_those_of_another_implementation(side):
-    pytest.importorskip(efficientnet.PACKAGE)
     net = EfficientNetLite0(size=None).eval()
     some, total = REFERENCE[side]
     for one in (net, net.fold()):

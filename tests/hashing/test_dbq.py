@@ -141,8 +141,9 @@ def test_y_reaches_a_projection_that_needs_it(y):
 
 
 def test_y_is_not_looked_at_otherwise():
-    DBQ(8).fit(X, "nonsense")
-    DBQ(8, projection=ITQ()).fit(X, "nonsense")
+    for projection in (None, ITQ()):
+        hasher = DBQ(8, projection=projection)
+        assert hasher.fit(X, "nonsense").encode(X) == hasher.fit(X).encode(X)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

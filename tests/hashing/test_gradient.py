@@ -189,6 +189,13 @@ def test_graded_gains_are_told_apart_by_ndcg():
     assert values[0] > values[1] + 0.02
 
 
+def test_few_rows_are_learned_from_for_more_epochs_unless_their_number_is_said():
+    assert len(TALR(4).fit(X, Y).losses_) == 500, "one batch, of 100 rows, an epoch"
+    rows, labels = blobs(2000, dim=2)
+    assert len(TALR(2, batch_size=100).fit(rows, labels).losses_) == 50
+    assert len(TALR(4, n_epochs=3).fit(X, Y).losses_) == 3
+
+
 def test_batches_have_as_many_rows_of_each_class():
     labels = np.repeat([0, 1, 2], [100, 50, 10])
     targets = Targets.of(labels, 160, "test")
@@ -312,6 +319,7 @@ def test_variants_are_shifted_and_mirrored_pictures():
         ({"weight_decay": -1}, "weight_decay must be at least 0"),
         ({"hidden": 0}, "hidden must be"),
         ({"network": "vgg-f"}, "this network needs pictures"),
+        ({"checkpoint": "nowhere/x.pt"}, "is in a folder that does not exist"),
         ({"checkpoint": "x.pt", "random_state": None}, "a checkpoint needs a random_state"),
     ],
 )
@@ -336,7 +344,7 @@ def test_bad_parameters_are_refused_in_one_sentence(parameters, says):
 def test_bad_pictures_are_refused_in_one_sentence(rows, parameters, says):
     with pytest.raises(bt.InputError) as caught:
         TALR(**ON_IMAGES | parameters).fit(rows, KINDS[: len(rows)])
-    assert says in str(caught.value)
+    assert str(caught.value).startswith("TALR: ") and says in str(caught.value)
 
 
 def test_pictures_of_another_size_are_refused():

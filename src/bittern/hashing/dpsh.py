@@ -38,7 +38,7 @@ class DPSH(GradientHasher):
         image_size: int | None = None,
         frozen: int = 0,
         augment: int = 0,
-        n_epochs: int = 50,
+        n_epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
         trunk_rate: float = 0.1,

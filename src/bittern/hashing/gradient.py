@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from abc import abstractmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +33,7 @@ Indices = NDArray[np.intp]
 ON_VECTORS = ("linear", "mlp", "kernel")
 RATES = {"linear": 1e-2, "mlp": 1e-3, "kernel": 1e-2}
 RATE = 1e-3  # of a hash layer on other networks
+EPOCHS, STEPS = 50, 500  # of training at least, if the user does not say
 
 
 class GradientHasher(Hasher):
@@ -49,8 +52,9 @@ class GradientHasher(Hasher):
       ``augment`` that many variants of each picture, shifted and mirrored at random, are learned
       from; 0 is the picture alone.
 
-    Training has ``n_epochs`` of batches of ``batch_size`` rows (a tenth of all, between 100 and
-    500, or 200 for triplets, if not said), as many of each class where there are classes.  It is by
+    Training has ``n_epochs`` (if not said 50, or more where that would be less than 500 steps) of
+    batches of ``batch_size`` rows (a tenth of all, between 100 and 500, or 200 for triplets, if not
+    said), as many of each class where there are classes.  It is by
     Adam with decoupled weight decay, at a learning rate that rises over a tenth of the steps to
     ``learning_rate`` (0.01 for one layer, else 0.001, if not said) and falls to 0 as a cosine.  A
     share ``validation`` of the rows is not trained on: their metric among themselves after each
@@ -73,7 +77,7 @@ class GradientHasher(Hasher):
     image_size: int | None
     frozen: int
     augment: int
-    n_epochs: int
+    n_epochs: int | None
     batch_size: int | None
     learning_rate: float | None
     trunk_rate: float
@@ -173,6 +177,7 @@ class GradientHasher(Hasher):
             dropout=self.dropout,
             frozen=self.frozen,
             fresh=fresh,
+            title=self._title,
         )
 
     def _learn_scale(self, X: Rows, train: Indices, rng: np.random.Generator) -> None:
@@ -245,8 +250,9 @@ class GradientHasher(Hasher):
         size = self.batch_size or min(self._most_rows, max(100, n // 10))
         rate = self.learning_rate or RATES.get(self.network if self._is_on_vectors else "", RATE)
         on_pictures = not self._is_on_vectors
+        n_epochs = self.n_epochs or max(EPOCHS, math.ceil(STEPS / max(1, n // size)))
         return Plan(
-            n_epochs=int(self.n_epochs),
+            n_epochs=int(n_epochs),
             batch_size=int(size),
             rate=rate,
             trunk_rate=rate * self.trunk_rate if on_pictures else rate,
@@ -261,8 +267,8 @@ class GradientHasher(Hasher):
         require_torch(title)
         for name, least in (("hidden", 1), ("n_anchors", 1), ("frozen", 0), ("augment", 0)):
             check_count(getattr(self, name), f"{title}: {name}", least)
-        check_count(self.n_epochs, f"{title}: n_epochs")
-        for name, least in (("batch_size", 2), ("patience", 1), ("image_size", 1)):
+        optional = ("n_epochs", 1), ("batch_size", 2), ("patience", 1), ("image_size", 1)
+        for name, least in optional:
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), f"{title}: {name}", least)
         for name in ("dropout", "validation"):
@@ -274,12 +280,21 @@ class GradientHasher(Hasher):
             check_number(self.learning_rate, f"{title}: learning_rate", above=0)
         if self.patience is not None and not self.validation:
             raise InputError(f"{title}: patience needs a share of rows for validation, say 0.1.")
-        if self.checkpoint is not None and self.random_state is None:
-            raise InputError(
-                f"{title}: a checkpoint needs a random_state, to go on in the same way."
-            )
+        if self.checkpoint is not None:
+            self._check_checkpoint(self.checkpoint)
         check_network(self.network, title)
         self._check_objective()
+
+    def _check_checkpoint(self, path: str | os.PathLike[str]) -> None:
+        """Refuse what would fail only after the first epoch."""
+        if self.random_state is None:
+            raise InputError(
+                f"{self._title}: a checkpoint needs a random_state, to go on in the same way."
+            )
+        if not Path(path).parent.is_dir():
+            raise InputError(
+                f"{self._title}: checkpoint {os.fspath(path)!r} is in a folder that does not exist."
+            )
 
     def _fingerprint(self, X: Rows, targets: Targets) -> str:
         """What decides the result: parameters, and samples of the data."""

@@ -97,29 +97,30 @@ def build(
     dropout: float,
     frozen: int,
     fresh: bool,
+    title: str,
 ) -> HashNetwork:
     """A hash layer on a backbone, given by its name, or on any module; ``sample`` is one input.
 
     A fresh one begins with published weights where there are some.
     """
-    trunk = _trunk(network, size, fresh)
+    trunk = _trunk(network, size, fresh, title)
     if frozen and not isinstance(trunk, Backbone):
         raise InputError(
-            "frozen stages are known of the package's own backbones; freeze another module's "
-            "parameters with requires_grad_(False)."
+            f"{title}: frozen stages are known of the package's own backbones; freeze another "
+            f"module's parameters with requires_grad_(False)."
         )
     if isinstance(trunk, Backbone):
         if frozen > len(trunk.stages):
-            raise InputError(f"frozen must be at most {len(trunk.stages)}, got {frozen}.")
+            raise InputError(f"{title}: frozen must be at most {len(trunk.stages)}, got {frozen}.")
         return HashNetwork(trunk, trunk.n_features, n_bits, dropout, frozen)
     with torch.no_grad():
         features = trunk.eval()(sample)
     if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != len(sample):
-        raise InputError("network must turn a batch of inputs into a matrix of features.")
+        raise InputError(f"{title}: network must turn a batch of inputs into a matrix of features.")
     return HashNetwork(trunk, features.shape[1], n_bits, dropout, 0)
 
 
-def _trunk(network: Any, size: int | None, fresh: bool) -> nn.Module:
+def _trunk(network: Any, size: int | None, fresh: bool, title: str) -> nn.Module:
     if not isinstance(network, str):
         return copy.deepcopy(network)
     if network == EfficientNetLite0.name:
@@ -127,7 +128,7 @@ def _trunk(network: Any, size: int | None, fresh: bool) -> nn.Module:
     if network == SmallNet.name:
         return SmallNet(size=size)
     raise InputError(
-        f"network={network!r} would begin with random weights; give the published ones, "
+        f"{title}: network={network!r} would begin with random weights; give the published ones, "
         f"network=bt.hashing.backbones.{BACKBONES[network].__name__}(weights=PATH)."
     )
 

@@ -114,7 +114,8 @@ class Trainer:
         number = progress.epoch
         rng = np.random.default_rng([plan.seed, number])
         torch.manual_seed(int(rng.integers(2**62)))
-        total, self.network = 0.0, self.network.train()
+        total = 0.0
+        self.network.train()
         batches = balanced_batches(self._targets, plan.batch_size, self._n_batches, rng)
         for i, rows in enumerate(batches):
             step = number * self._n_batches + i

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
 import torch
@@ -16,7 +17,7 @@ from bittern.hashing.backbones.convolution import Convolution
 __all__ = ["Backbone", "resized"]
 
 
-class Backbone(nn.Module):
+class Backbone(nn.Module, ABC):
     """Pictures to feature rows, in stages that can be frozen from the front.
 
     A batch of pictures is ``(n, 3, h, w)``, or ``(n, 1, h, w)`` if grey, with values 0…255 and
@@ -72,9 +73,9 @@ class Backbone(nn.Module):
         x = resized(images, self.size).to(self._dtype)
         return self.normalise(x.expand(-1, 3, -1, -1))
 
+    @abstractmethod
     def normalise(self, images: Tensor) -> Tensor:
         """Values 0…255 as the first stage wants them."""
-        raise NotImplementedError
 
     def head(self, x: Tensor) -> Tensor:
         """The mean over all places."""
