@@ -38,7 +38,7 @@ LEVELS = {
     ("gist", "lsh"): 0.12,
     ("gist", "sh"): 0.125,
     ("gist", "itq"): 0.155,
-    ("gist", EVERY): 0.4,
+    ("gist", EVERY): 0.44,
 }
 
 
