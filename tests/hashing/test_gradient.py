@@ -364,3 +364,5 @@ def test_without_pytorch_the_extra_is_named(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(bt.MissingExtraError, match=r"^TALR: needs PyTorch; pip install 'bittern\["):
         TALR(**QUICK).fit(X, Y)
+    with pytest.raises(bt.MissingExtraError, match=r"^bt\.hashing\.objectives: needs PyTorch"):
+        bt.hashing.__getattr__("objectives")

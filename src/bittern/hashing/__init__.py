@@ -18,6 +18,7 @@ from bittern.hashing.dbq import DBQ
 from bittern.hashing.dpsh import DPSH
 from bittern.hashing.dtsh import DTSH
 from bittern.hashing.fasthash import FastHash
+from bittern.hashing.gradient import require_torch
 from bittern.hashing.isohash import IsoHash
 from bittern.hashing.itq import ITQ
 from bittern.hashing.itq_cca import ITQCCA
@@ -94,5 +95,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """The parts that need PyTorch, imported when they are first asked for."""
     if name in ("backbones", "objectives"):
+        require_torch(f"bt.hashing.{name}")
         return import_module(f"bittern.hashing.{name}")
     raise AttributeError(f"module 'bittern.hashing' has no attribute {name!r}")
