@@ -15,7 +15,7 @@ import bittern
 ORDER = [
     "errors", "registry", "files", "checks", "threads", "progress",
     "numpyfiles", "codefiles", "codes", "trec", "kernels", "relevance", "profile", "metrics",
-    "data", "features", "hashing", "fusion", "index", "store", "scale", "experiments", "report",
+    "data", "hashing", "features", "fusion", "index", "store", "scale", "experiments", "report",
     "inputs", "evaluation", "demo", "web", "cli", "__main__", "__init__",
 ]
 # fmt: on

@@ -34,6 +34,7 @@ class DPSH(GradientHasher):
         network: Any = "linear",
         hidden: int = 512,
         n_anchors: int = 1000,
+        start: str = "random",
         dropout: float = 0.5,
         image_size: int | None = None,
         frozen: int = 0,
@@ -53,6 +54,7 @@ class DPSH(GradientHasher):
         self.network = network
         self.hidden = hidden
         self.n_anchors = n_anchors
+        self.start = start
         self.dropout = dropout
         self.image_size = image_size
         self.frozen = frozen

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from bittern.checks import check_count
 from bittern.errors import InputError, MissingExtraError
 from bittern.hashing.anchors import choose_anchors, gaussian, mean_square, square_distances
-from bittern.hashing.base import Bits, Hasher, Rows, check_number
+from bittern.hashing.base import Bits, Hasher, Rows, check_choice, check_number
+from bittern.hashing.itq import ITQ
 from bittern.hashing.pictures import AT_ONCE, check_pictures, tensor
 from bittern.hashing.targets import Targets
 
@@ -43,7 +44,9 @@ class GradientHasher(Hasher):
 
     - ``"linear"``: one layer; ``"mlp"``: ``hidden`` rectified units, then a layer; ``"kernel"``:
       Gaussian kernels with ``n_anchors`` random training rows, then a layer.  Rows are centred and
-      divided by one number, and ``dropout`` of the inputs are left out at random in training;
+      divided by one number, and ``dropout`` of the inputs are left out at random in training.
+      One layer's weights ``start`` at ``"random"``, or as :class:`~bittern.hashing.ITQ` has them
+      (``"itq"``), which is the better start where rows are relevant because they are near;
     - the name of an image network (``bt.hashing.backbones.BACKBONES``), or any
       ``torch.nn.Module`` that gives a matrix of features, below a new hash layer.  X are then
       pictures, ``(n, height, width[, channels])`` with values 0 … 255 (a module that is not ours
@@ -73,6 +76,7 @@ class GradientHasher(Hasher):
     network: Any
     hidden: int
     n_anchors: int
+    start: str
     dropout: float
     image_size: int | None
     frozen: int
@@ -180,6 +184,18 @@ class GradientHasher(Hasher):
             title=self._title,
         )
 
+    def _first_weights(self, X: Rows, train: Indices) -> Floats | None:
+        """The hash layer's weights ``(n_bits, dim)`` to begin with, if they are not random.
+
+        Each logit has variance one over the training rows, as random ones about have.
+        """
+        if self.start == "random":
+            return None
+        rows = self._scaled(X[train])
+        projection = ITQ(self.n_bits, random_state=self.random_state).fit(rows).projection_
+        spread = (rows @ projection).std(axis=0)
+        return (projection / np.where(spread > 0, spread, 1)).T.astype(np.float32)
+
     def _learn_scale(self, X: Rows, train: Indices, rng: np.random.Generator) -> None:
         """Anchors of a kernel map, and what centres and scales the inputs of the first layer."""
         if not self._is_on_vectors:
@@ -283,6 +299,11 @@ class GradientHasher(Hasher):
         if self.checkpoint is not None:
             self._check_checkpoint(self.checkpoint)
         check_network(self.network, title)
+        check_choice(self.start, f"{title}: start", ("random", "itq"))
+        if self.start != "random" and self.network not in ("linear", "kernel"):
+            raise InputError(
+                f"{title}: start={self.start!r} is for one layer, network='linear' or 'kernel'."
+            )
         self._check_objective()
 
     def _check_checkpoint(self, path: str | os.PathLike[str]) -> None:

@@ -44,6 +44,9 @@ class Learner:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.network = hasher._build(X[:1], fresh=True)
+        weights = hasher._first_weights(X, train)
+        if weights is not None:
+            self.network.hash.weight.data = tensor(weights)
         self._held_out, self._truth = held_out, targets.take(held_out) if len(held_out) else None
         self._seed = seed
 

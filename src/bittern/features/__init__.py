@@ -1,0 +1,1 @@
+"""Pictures and texts to vectors: one file for each family of features."""

@@ -1,0 +1,1 @@
+"""Several sources of evidence to one ranking."""
