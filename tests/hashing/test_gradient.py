@@ -53,6 +53,15 @@ def test_logits_in_numpy_are_those_of_the_network():
         np.testing.assert_array_equal(hasher.logits(X) > 0, hasher.transform(X))
 
 
+@pytest.mark.parametrize("network", ["linear", "kernel"])
+def test_one_layer_may_start_as_itq(network):
+    still = TALR(**QUICK | {"n_epochs": 1, "learning_rate": 1e-12}, network=network, start="itq")
+    still.fit(X, Y)
+    rows = still._scaled(X)
+    assert still.encode(X) == bt.hashing.ITQ(8).fit(rows).encode(rows)
+    np.testing.assert_allclose(still.logits(X).std(axis=0), 1, atol=1e-4)
+
+
 def test_a_training_that_was_interrupted_goes_on_to_the_same_result(tmp_path, monkeypatch):
     whole = TALR(**QUICK, validation=0.2).fit(X, Y)
     path = tmp_path / "state.pt"
@@ -318,6 +327,8 @@ def test_variants_are_shifted_and_mirrored_pictures():
         ({"learning_rate": 0}, "learning_rate must be above 0"),
         ({"weight_decay": -1}, "weight_decay must be at least 0"),
         ({"hidden": 0}, "hidden must be"),
+        ({"start": "pca"}, "start must be one of 'random', 'itq', got 'pca'"),
+        ({"start": "itq", "network": "mlp"}, "start='itq' is for one layer"),
         ({"network": "vgg-f"}, "this network needs pictures"),
         ({"checkpoint": "nowhere/x.pt"}, "is in a folder that does not exist"),
         ({"checkpoint": "x.pt", "random_state": None}, "a checkpoint needs a random_state"),
