@@ -1,0 +1,116 @@
+"""What adds to TALR at 32 bits on CIFAR-10's network features, one thing after the other."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+from cells import Cell, cut_cifar10, fill, read, sets_of
+from results import Section, Target
+
+import bittern as bt
+from bittern.hashing.pictures import shifted_and_mirrored
+from deep.pixels import cut_pixels
+from deep.scores import RUNS, evaluated, values_of
+from deep.table1 import best
+
+N_VARIANTS = 5  # of each training picture
+CROP = 0.85
+VIEWS = {  # of each picture: how much of it, and whether mirrored
+    "whole": (None, False),
+    "mirrored": (None, True),
+    "centre": (CROP, False),
+    "centre mirrored": (CROP, True),
+}
+STEPS = {  # the network, the views that are averaged, and whether variants are learned from
+    "one layer, the features given": ("linear", (), False),
+    "a hidden layer": ("mlp", (), False),
+    "features computed again from pixels": ("mlp", ("whole",), False),
+    "averaged with the mirrored picture's": ("mlp", ("whole", "mirrored"), False),
+    "averaged with the centre's": ("mlp", tuple(VIEWS), False),
+    f"learned from {N_VARIANTS} shifted and mirrored variants too": ("mlp", tuple(VIEWS), True),
+}
+LEVEL = 0.775  # to be gone beyond
+
+
+def steps(options: argparse.Namespace) -> list[Section]:
+    """Each step has those before it."""
+    if options.pixels is None:
+        raise SystemExit("steps needs --pixels FOLDER with CIFAR-10 in it.")
+    folder = options.cells
+    cut_cifar10(options.root, folder, "cnn", RUNS)
+    cut_pixels(options.pixels, folder / "cifar10", "cifar10")
+    compute_views(folder)
+    wanted: list[tuple[object, ...]] = [
+        ("steps", number, run) for run in options.runs for number in range(len(STEPS))
+    ]
+    fill(folder, options.jobs, step, wanted)
+    cells = [cell for cell in read(folder) if cell["experiment"] == "steps"]
+    section = Section(
+        "TALR-AP, 32 bits: each step with those before it, mean and deviation over runs",
+        ("step", "AP, mean", "± over runs", "runs", "fit, s"),
+    )
+    for number, title in enumerate(STEPS):
+        ap = values_of(cells, number=number)
+        if len(ap):
+            last = number == len(STEPS) - 1
+            mean = Target(float(ap.mean()), at_least=LEVEL if last else None)
+            fit = values_of(cells, "fit", number=number).mean()
+            section.row(title, mean, f"{ap.std():.3f}", len(ap), f"{fit:.0f}")
+    return [section]
+
+
+def compute_views(folder: Path) -> None:
+    """Features of every picture in every view, and of the variants of training pictures."""
+    pictures = np.load(folder / "cifar10" / "pictures.npy", mmap_mode="r")
+    for view, (crop, mirrored) in VIEWS.items():
+        seen = pictures[:, :, ::-1] if mirrored else pictures
+        compute(folder / f"view-{view}.npy", seen, crop)
+    for run in RUNS:
+        with np.load(folder / "cifar10" / f"{run}.npz") as sets:
+            train = np.array(pictures[sets["train"]])
+        rng = np.random.default_rng(run)
+        variants = [shifted_and_mirrored(train, rng) for _ in range(N_VARIANTS)]
+        compute(folder / f"variants-{run}.npy", np.concatenate(variants), None)
+
+
+def compute(path: Path, pictures: np.ndarray, crop: float | None) -> None:
+    """Deep features of pictures into a file, unless they are there."""
+    if path.exists():
+        return
+    print(f"features of {len(pictures):,} pictures: {path.stem}", flush=True)
+    rows = bt.features.Deep(crop=crop).fit(pictures[:1]).transform(pictures)
+    with path.with_suffix(".tmp").open("wb") as file:
+        np.save(file, rows)
+    path.with_suffix(".tmp").replace(path)
+
+
+def step(folder: Path, _: str, number: int, run: int) -> Cell:
+    """One step on one run."""
+    network, views, augmented = list(STEPS.values())[number]
+    sets = sets_of(folder, "cnn", run)
+    if views:
+        sets = averaged(folder, views, run, sets)
+    X, y = sets["train"]
+    if augmented:
+        variants = np.load(folder / f"variants-{run}.npy")
+        X, y = np.concatenate([X, variants]), np.tile(y, 1 + N_VARIANTS)
+    parameters = best(folder, "talr", network)["parameters"]
+    if augmented:  # six times the rows in half the epochs: three times the steps
+        parameters = parameters | {"n_epochs": parameters["n_epochs"] // 2}
+    began = time.perf_counter()
+    hasher = bt.hashing.TALR(32, network=network, random_state=run, **parameters)
+    hasher.fit(np.array(X), y)
+    record = dict(experiment="steps", number=number, run=run, fit=time.perf_counter() - began)
+    return record | evaluated(hasher, sets)
+
+
+def averaged(
+    folder: Path, views: tuple[str, ...], run: int, sets: dict[str, tuple[np.ndarray, np.ndarray]]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The sets with features of these views, averaged."""
+    rows = np.mean([np.load(folder / f"view-{view}.npy") for view in views], axis=0)
+    with np.load(folder / "cifar10" / f"{run}.npz") as positions:
+        return {name: (rows[positions[name]], labels) for name, (_, labels) in sets.items()}
