@@ -185,3 +185,14 @@ def test_the_python_about_hashers_runs(tmp_path, monkeypatch, capsys):
     for source in blocks((ROOT / "docs" / "hashing.md").read_text(), "python"):
         exec(source, names)
     assert "precision@100" in capsys.readouterr().out
+
+
+def test_the_python_about_significance_runs(capsys):
+    names = {}
+    for source in blocks((ROOT / "docs" / "significance.md").read_text(), "python"):
+        exec(source, names)
+    out = capsys.readouterr().out
+    assert out.startswith("randomisation test (100,000 draws, greater): p = ")
+    assert "\nitq - lsh" in out and "p adjusted by Holm over 2 comparisons" in out
+    assert names["outcome"].n == len(names["queries"]) == names["interval"].n
+    assert names["correction"].significant.tolist() == [True, False, False, False]

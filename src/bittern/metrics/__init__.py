@@ -1,5 +1,6 @@
 """Metrics: pure functions of a tie profile, and the scores made of them."""
 
+from bittern.metrics import significance
 from bittern.metrics.curves import Curve, interpolated_pr_curve, pr_curve
 from bittern.metrics.names import MetricName
 from bittern.metrics.scores import Score, Scores
@@ -19,4 +20,5 @@ __all__ = [
     "parse",
     "pr_curve",
     "rmse",
+    "significance",
 ]

@@ -22,7 +22,7 @@ from bittern.registry import Registry
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Score", "Scores"]
+__all__ = ["Score", "Scores", "aligned"]
 
 
 class Score:
@@ -44,6 +44,11 @@ class Score:
             self.per_query = values
             self._pooled = _mean_of(values)
             self.undefined = int(np.isnan(values).sum())
+
+    @property
+    def query_ids(self) -> NDArray[np.str_] | None:
+        """Names of the queries, or None where they have positions only."""
+        return self._profile.query_ids
 
     @cached_property
     def mean(self) -> float:
@@ -140,7 +145,7 @@ class Scores(Mapping[str, Score]):
         return sentence
 
     def __str__(self) -> str:
-        lines = _aligned([list(HEADER), *self.rows()])
+        lines = aligned([list(HEADER), *self.rows()])
         return "\n".join([lines[0], "─" * len(lines[0]), *lines[1:], self.note()])
 
     def per_query_columns(self) -> dict[str, NDArray[Any]]:
@@ -225,7 +230,7 @@ def _range(pair: tuple[float, float] | None) -> str:
     return f"[{pair[0]:.4f}, {pair[1]:.4f}]"
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
+def aligned(rows: list[list[str]]) -> list[str]:
     """Rows as text: the first column to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
