@@ -1,0 +1,123 @@
+"""An ONNX model of pictures: what goes in, what comes out, and ONNX Runtime between the two."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.errors import InputError, MissingExtraError
+from bittern.features.base import Floats
+from bittern.files import existing_file, reading
+
+__all__ = ["OnnxModel"]
+
+TYPES = {"tensor(float)": np.dtype(np.float32), "tensor(uint8)": np.dtype(np.uint8)}
+FATAL = 4  # ONNX Runtime's level of log: it raises its errors, and need not print them too
+
+
+class OnnxModel:
+    """A model from pictures ``(n, h, w, 3)`` to rows, in a session of ONNX Runtime.
+
+    It has one input, of float32 or uint8, with the three channels in second place or in last.
+
+    ``dtype`` is the input's type; ``batch`` and ``sides`` are the number of pictures, and their
+    height and width, where the model has these fixed, and None where it does not.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], output: str | None, n_threads: int, title: str
+    ) -> None:
+        self._title = title
+        self._session = _session(path, n_threads, title)
+        self._output = _chosen_output(self._session, output, title)
+        self._input, shape = _only_input(self._session, title)
+        self.dtype = TYPES[self._input.type]
+        self._channels_first = shape[1] == 3
+        self.batch = shape[0] if isinstance(shape[0], int) else None
+        self.sides = _sides(shape[2:] if self._channels_first else shape[1:3], title)
+
+    def __call__(self, pictures: NDArray[Any]) -> Floats:
+        """A row for each of at most ``batch`` pictures ``(n, h, w, 3)`` of the input's type."""
+        n = len(pictures)
+        if self.batch is not None and n < self.batch:  # the model takes no fewer
+            pictures = np.concatenate([pictures, np.repeat(pictures[-1:], self.batch - n, axis=0)])
+        if self._channels_first:
+            pictures = np.ascontiguousarray(pictures.transpose(0, 3, 1, 2))
+        try:
+            (values,) = self._session.run([self._output], {self._input.name: pictures})
+        except Exception as error:  # ONNX Runtime's kinds are in no public place
+            raise InputError(
+                f"{self._title}: the model failed on pictures of shape {pictures.shape} "
+                f"({_first_line(error)})."
+            ) from error
+        return self._rows(values, len(pictures))[:n]
+
+    def _rows(self, values: Any, n: int) -> Floats:
+        """Rows, from values that have a place for each picture and one other that is not 1."""
+        shape: tuple[int, ...] = getattr(values, "shape", ())
+        is_rows = len(shape) > 1 and shape[0] == n and sum(side != 1 for side in shape[1:]) <= 1
+        if not is_rows or values.dtype.kind != "f":
+            kind = f"{values.dtype} of shape {shape}" if shape else type(values).__name__
+            raise InputError(
+                f"{self._title}: the output {self._output!r} must be a row of real numbers for "
+                f"each of {n} pictures, got {kind}; give the name of another output."
+            )
+        return values.reshape(n, -1).astype(np.float32, copy=False)
+
+
+def _session(path: str | os.PathLike[str], n_threads: int, title: str) -> Any:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtraError(
+            f"{title}: needs ONNX Runtime; pip install 'bittern[features]'."
+        ) from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = n_threads
+    options.log_severity_level = FATAL
+    # Threads that wait sleep: where they spin, they take the cores from those that work.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    with reading(existing_file(path), "ONNX model"):
+        return onnxruntime.InferenceSession(
+            os.fspath(path), options, providers=["CPUExecutionProvider"]
+        )
+
+
+def _chosen_output(session: Any, output: str | None, title: str) -> str:
+    names = [one.name for one in session.get_outputs()]
+    if output is not None and output not in names:
+        raise InputError(
+            f"{title}: output must be one of the model's, {', '.join(names)}, got {output!r}."
+        )
+    return str(output or names[0])
+
+
+def _only_input(session: Any, title: str) -> tuple[Any, tuple[Any, ...]]:
+    """The input and its shape, where sides that are not fixed are no ints."""
+    inputs = session.get_inputs()
+    if len(inputs) != 1:
+        names = ", ".join(one.name for one in inputs)
+        raise InputError(f"{title}: the model must have one input, got {len(inputs)} ({names}).")
+    shape = tuple(inputs[0].shape)
+    if inputs[0].type not in TYPES or len(shape) != 4 or 3 not in (shape[1], shape[3]):
+        raise InputError(
+            f"{title}: the model's input must be float32 or uint8 of shape (n, 3, h, w) or "
+            f"(n, h, w, 3), got {inputs[0].type} of shape {shape}."
+        )
+    return inputs[0], shape
+
+
+def _sides(sides: tuple[Any, ...], title: str) -> tuple[int, int] | None:
+    fixed = [isinstance(side, int) for side in sides]
+    if any(fixed) != all(fixed):
+        raise InputError(
+            f"{title}: the model must fix both height and width or neither, got {sides}."
+        )
+    return (sides[0], sides[1]) if all(fixed) else None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
