@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from bittern import data, hashing, metrics
+    from bittern import data, features, fusion, hashing, metrics
     from bittern.codes import Codes
     from bittern.data import (
         DATASETS,
@@ -87,7 +87,7 @@ _HOMES = {
     "profile": {"TieProfile"},
     "relevance": {"Relevance", "ball_radius"},
 }
-_MODULES = {"data", "hashing", "metrics"}
+_MODULES = {"data", "features", "fusion", "hashing", "metrics"}
 
 __all__ = [
     "DATASETS",
@@ -113,6 +113,8 @@ __all__ = [
     "data",
     "distance_percentiles",
     "evaluate",
+    "features",
+    "fusion",
     "hashing",
     "interpolated_pr_curve",
     "load",

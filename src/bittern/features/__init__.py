@@ -1,1 +1,64 @@
-"""Pictures and texts to vectors: one file for each family of features."""
+"""Pictures and texts to vectors: one file for each family of features.
+
+>>> import numpy as np, bittern as bt
+>>> pictures = np.zeros((2, 16, 24, 3), np.uint8)
+>>> bt.features.FEATURES["hsv-global"]().fit_transform(pictures).shape
+(2, 256)
+"""
+
+from __future__ import annotations
+
+from bittern.features.base import Feature, PictureFeature
+from bittern.features.colour import HSVFocus, HSVGlobal
+from bittern.features.colour_structure import ColourStructure
+from bittern.features.convolution import Convolution
+from bittern.features.deep import Deep
+from bittern.features.gist import Gist
+from bittern.features.moments import RGBMoments
+from bittern.features.thumbnail import Thumbnail
+from bittern.features.tiles import Smoothness, Uniformity
+from bittern.features.topics import Topics
+from bittern.features.variance import Variance
+from bittern.features.visual_words import VisualWords
+from bittern.features.words import BagOfWords
+from bittern.registry import Registry
+
+KINDS: tuple[type[Feature], ...] = (
+    HSVGlobal,
+    HSVFocus,
+    ColourStructure,
+    RGBMoments,
+    Thumbnail,
+    Convolution,
+    Variance,
+    Smoothness,
+    Uniformity,
+    Gist,
+    VisualWords,
+    Deep,
+    BagOfWords,
+    Topics,
+)
+
+#: Every feature by its name.
+FEATURES: Registry[type[Feature]] = Registry("feature", {kind.name: kind for kind in KINDS})
+
+__all__ = [
+    "FEATURES",
+    "BagOfWords",
+    "ColourStructure",
+    "Convolution",
+    "Deep",
+    "Feature",
+    "Gist",
+    "HSVFocus",
+    "HSVGlobal",
+    "PictureFeature",
+    "RGBMoments",
+    "Smoothness",
+    "Thumbnail",
+    "Topics",
+    "Uniformity",
+    "Variance",
+    "VisualWords",
+]
