@@ -8,9 +8,9 @@
     python benchmarks/quality_deep.py ablation  # form, bins, batch, α
 
 with ``--root DATA`` (for pixels and steps also ``--pixels FOLDER``, where CIFAR-10's own batches
-and Fashion-MNIST's files are), ``--write docs/results.md`` and ``--figures docs/images``.  Every cell
-is stored as it finishes under ``build/quality_deep``, so a run that was stopped goes on where it
-was; a cell of ``pixels`` also goes on within its training.  (``figure1`` takes minutes, and has
+and Fashion-MNIST's files are), ``--write docs/results.md`` and ``--figures docs/images``.
+Every cell is stored as it finishes under ``build/quality_deep``, so a run that was stopped goes on
+where it was; a cell of ``pixels`` also goes on within its training.  (``figure1`` takes minutes, and has
 no cells.)
 
 Hyper-parameters of dpsh, dtsh and talr are chosen by ``table1`` from grids of one size, on a fifth

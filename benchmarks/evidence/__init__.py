@@ -1,0 +1,1 @@
+"""The parts of quality_evidence.py, one file each."""
