@@ -10,8 +10,8 @@
 with ``--root DATA`` (for pixels and steps also ``--pixels FOLDER``, where CIFAR-10's own batches
 and Fashion-MNIST's files are), ``--write docs/results.md`` and ``--figures docs/images``.
 Every cell is stored as it finishes under ``build/quality_deep``, so a run that was stopped goes on
-where it was; a cell of ``pixels`` also goes on within its training.  (``figure1`` takes minutes, and has
-no cells.)
+where it was; a cell of ``pixels`` also goes on within its training.  (``figure1`` takes
+minutes, and has no cells.)
 
 Hyper-parameters of dpsh, dtsh and talr are chosen by ``table1`` from grids of one size, on a fifth
 of the training rows of run 0 that is held out for that; no query or other row is looked at.

@@ -218,6 +218,71 @@ def fetch(
     _show("\n".join(map(str, paths)) or f"{name} needs no files.")
 
 
+features = typer.Typer(
+    no_args_is_help=True, help="Features: which there are, and those of your pictures."
+)
+app.add_typer(features, name="features")
+
+
+class OnError(StrEnum):
+    """What a picture that cannot be read does."""
+
+    stop = "stop"
+    skip = "skip"
+
+
+@features.command("list")
+def list_features() -> None:
+    """List every feature by its name, with what it takes."""
+    from bittern.features import describe
+
+    _show(describe.list_features())
+
+
+@features.command()
+def extract(
+    folder: Annotated[Path, typer.Argument(help="A folder of pictures; sub-folders are classes.")],
+    features: Annotated[
+        str, typer.Option(help="Names from 'bittern features list', like 'hsv-global,gist'.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .npz file to write.")],
+    on_error: Annotated[
+        OnError, typer.Option(help="A picture that cannot be read stops the work or is skipped.")
+    ] = OnError.stop,
+    jobs: Annotated[int | None, typer.Option(help="Processes; default: one for each core.")] = None,
+    fit_sample: Annotated[
+        int, typer.Option(help="Pictures, drawn at random, that features which learn learn from.")
+    ] = 1000,
+    random_state: Annotated[int, typer.Option(help="Seed of that sample.")] = 0,
+    most_pixels: Annotated[
+        int | None, typer.Option(help="Accept pictures of up to so many pixels.")
+    ] = None,
+) -> None:
+    """Describe all pictures of a folder by features, into one file.
+
+    Stopped by Ctrl-C, an error or a crash, the same command goes on where it stopped.
+    """
+    from bittern.features import describe
+    from bittern.features.extract import extract as describe_all
+    from bittern.features.workers import allow_pixels
+
+    allow_pixels(most_pixels)
+    try:
+        found = describe_all(
+            folder,
+            describe.parse_names(features),
+            output,
+            errors="skip" if on_error is OnError.skip else "raise",
+            jobs=jobs,
+            fit_sample=fit_sample,
+            random_state=random_state,
+        )
+    except KeyboardInterrupt as stopped:
+        typer.echo(f"bittern: {str(stopped) or 'stopped.'}", err=True)
+        raise typer.Exit(130) from None
+    _show(describe.summarise(found, output))
+
+
 def _show(text: str) -> None:
     typer.echo(text)
 

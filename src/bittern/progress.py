@@ -49,9 +49,15 @@ class Bar:
 
 
 def track(steps: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """The steps one after the other, behind a bar that says ``what`` they are."""
+    """The steps one after the other, behind a bar that says ``what`` they are.
+
+    One step alone has no progress to show.
+    """
     if total is None:
         total = len(steps) if isinstance(steps, Sized) else 0
+    if total == 1:
+        yield from steps
+        return
     with Bar(what) as bar:
         for done, step in enumerate(steps):
             yield step

@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.errors import FileError, PositionError
+from bittern.data.decoding import read_image
+from bittern.errors import PositionError
 
 __all__ = [
     "ImageFiles",
@@ -19,8 +20,6 @@ __all__ = [
     "Rows",
     "SparseRows",
     "Texts",
-    "decode_image",
-    "read_image",
 ]
 
 
@@ -76,7 +75,8 @@ class RowView:
 class ImageFiles(Sequence[Any]):
     """Pictures in files, each read when asked for: ``images[3]`` is an ``(h, w, 3)`` uint8 array.
 
-    ``read`` turns a path into an array; by default Pillow, upright by EXIF and converted to RGB.
+    ``read`` turns a path into an array; by default Pillow, as
+    :func:`~bittern.data.decoding.decode_image` says.
     """
 
     def __init__(
@@ -139,22 +139,3 @@ class SparseRows:
     def dtype(self) -> np.dtype[Any]:
         """Type of the entries."""
         return self.matrix.dtype
-
-
-def read_image(path: Path) -> NDArray[np.uint8]:
-    """A picture as ``(h, w, 3)`` uint8, upright; a file that is none is refused by name."""
-    return decode_image(path, str(path))
-
-
-def decode_image(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
-    """A picture in a file or in memory as ``(h, w, 3)`` uint8, upright; ``name`` is for errors."""
-    from PIL import Image, ImageOps
-
-    try:
-        with Image.open(source) as image:
-            upright = ImageOps.exif_transpose(image)
-            if "transparency" in upright.info:  # a palette with alpha goes to RGB through RGBA
-                upright = upright.convert("RGBA")
-            return np.asarray(upright.convert("RGB"))
-    except Exception as error:  # Pillow's decoders raise a dozen kinds on damaged files
-        raise FileError(f"{name}: not a readable picture ({error}).") from error

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.data.decoding import decode_image
 from bittern.data.reading import reading
-from bittern.data.rows import decode_image
 from bittern.errors import FileError
 from bittern.files import existing_file
 

@@ -1,9 +1,9 @@
 """Pictures and texts to vectors: one file for each family of features.
 
 >>> import numpy as np, bittern as bt
->>> pictures = np.zeros((2, 16, 24, 3), np.uint8)
->>> bt.features.FEATURES["hsv-global"]().fit_transform(pictures).shape
-(2, 256)
+>>> grey = np.full((1, 32, 48), 128, np.uint8)
+>>> bt.features.FEATURES["rgb-moments"]().fit(grey).transform(grey).shape
+(1, 12)
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from bittern.features.colour import HSVFocus, HSVGlobal
 from bittern.features.colour_structure import ColourStructure
 from bittern.features.convolution import Convolution
 from bittern.features.deep import Deep
+from bittern.features.extract import extract
+from bittern.features.extracted import Extracted, load_features
 from bittern.features.gist import Gist
 from bittern.features.moments import RGBMoments
 from bittern.features.thumbnail import Thumbnail
@@ -33,11 +35,11 @@ KINDS: tuple[type[Feature], ...] = (
     Variance,
     Smoothness,
     Uniformity,
+    BagOfWords,
     Gist,
     VisualWords,
-    Deep,
-    BagOfWords,
     Topics,
+    Deep,
 )
 
 #: Every feature by its name.
@@ -49,6 +51,7 @@ __all__ = [
     "ColourStructure",
     "Convolution",
     "Deep",
+    "Extracted",
     "Feature",
     "Gist",
     "HSVFocus",
@@ -61,4 +64,6 @@ __all__ = [
     "Uniformity",
     "Variance",
     "VisualWords",
+    "extract",
+    "load_features",
 ]

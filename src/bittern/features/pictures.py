@@ -2,70 +2,94 @@
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.data.rows import decode_image, read_image
+from bittern.data.decoding import decode_image, halve_depth, image_pixels, read_image
 from bittern.errors import InputError
 
 __all__ = ["Picture", "iter_pictures", "to_picture"]
 
-Picture = NDArray[np.uint8]  # (h, w, 3), RGB, upright
+Picture = NDArray[np.uint8]  # (h, w, 3), RGB, upright, C-contiguous, read-only
 
 
 def iter_pictures(X: Any, title: str) -> Iterator[Picture]:
-    """The pictures one after the other; one alone, or none at all, is refused."""
-    if isinstance(X, str | bytes | os.PathLike) or not isinstance(X, Sequence | np.ndarray):
-        if not (hasattr(X, "__len__") and hasattr(X, "__getitem__")):
-            raise InputError(f"{title}: X must be a sequence of pictures, got {type(X).__name__}.")
-        if isinstance(X, str | bytes):
-            raise InputError(f"{title}: X must be a sequence of pictures; one alone goes in [ ].")
+    """The pictures one after the other; one alone, or none at all, is refused at once."""
+    if _is_one(X):
+        raise InputError(f"{title}: X must be a sequence of pictures; one alone goes in [ ].")
+    if not (hasattr(X, "__len__") and hasattr(X, "__getitem__")):
+        raise InputError(f"{title}: X must be a sequence of pictures, got {type(X).__name__}.")
     if len(X) == 0:
         raise InputError(f"{title}: X must hold at least one picture.")
-    for i in range(len(X)):
-        yield to_picture(X[i], f"{title}: picture {i}")
+    return (to_picture(X[i], f"{title}: picture {i}") for i in range(len(X)))
 
 
 def to_picture(source: Any, title: str) -> Picture:
     """One picture: a path, the bytes of a file, a Pillow image, or an array of pixels.
 
-    Arrays are ``(h, w)`` or ``(h, w, c)`` with 1, 3 or 4 channels, of octets, 16-bit numbers or
-    booleans.
+    Files and Pillow images are read as :func:`~bittern.data.decoding.decode_image` says.  Arrays
+    are ``(h, w)`` or ``(h, w, c)`` with 1, 3 or 4 channels, of octets, 16-bit numbers or booleans,
+    and mean the same: a fourth channel is alpha, laid over white.  ``title`` is for errors; a file
+    is named by its path.
     """
-    import io
-
     if isinstance(source, str | os.PathLike):
-        return read_image(Path(source))
-    if isinstance(source, bytes):
-        return decode_image(io.BytesIO(source), title)
-    if isinstance(source, np.ndarray):
-        return _from_array(source, title)
-    if hasattr(source, "convert"):
-        return np.asarray(source.convert("RGB"))
-    raise InputError(
-        f"{title} must be a path, bytes, a Pillow image or an array, got {type(source).__name__}."
+        picture = read_image(Path(source))
+    elif isinstance(source, bytes | bytearray | memoryview):
+        picture = decode_image(io.BytesIO(source), title)
+    elif isinstance(source, np.ndarray):
+        picture = _from_array(source, title)
+    elif hasattr(source, "convert"):
+        picture = image_pixels(source, title)
+    else:
+        kind = type(source).__name__
+        raise InputError(f"{title} must be a path, bytes, a Pillow image or an array, got {kind}.")
+    return _read_only(picture)
+
+
+def _is_one(X: Any) -> bool:
+    """Whether X is a picture rather than many."""
+    if isinstance(X, np.ndarray):  # a stack of grey pictures 3 or 4 wide goes in a list
+        return X.ndim == 2 or (X.ndim == 3 and X.shape[2] in (3, 4))
+    return isinstance(X, str | bytes | bytearray | memoryview | os.PathLike) or hasattr(
+        X, "convert"
     )
 
 
-def _from_array(pixels: NDArray[Any], title: str) -> Picture:
-    if pixels.ndim == 3 and pixels.shape[2] == 1:
-        pixels = pixels[:, :, 0]
-    good = pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] in (3, 4))
-    if not good or 0 in pixels.shape:
+def _from_array(pixels: NDArray[Any], title: str) -> NDArray[np.uint8]:
+    from PIL import Image
+
+    is_grey = pixels.ndim == 2 or pixels.shape[2:] == (1,)
+    is_colour = pixels.ndim == 3 and pixels.shape[2] in (3, 4)
+    if not (is_grey or is_colour) or 0 in pixels.shape:
         raise InputError(
             f"{title} must be of shape (h, w) or (h, w, 1, 3 or 4), got {pixels.shape}."
         )
+    octets = _octets(pixels, title)
+    if is_grey:
+        return np.repeat(octets.reshape(*octets.shape[:2], 1), 3, axis=2)
+    if octets.shape[2] == 4:
+        return image_pixels(Image.fromarray(np.ascontiguousarray(octets)), title)
+    return np.ascontiguousarray(octets)
+
+
+def _octets(pixels: NDArray[Any], title: str) -> NDArray[np.uint8]:
+    if pixels.dtype == np.uint8:
+        return pixels
     if pixels.dtype == bool:
-        pixels = pixels.astype(np.uint8) * 255
-    elif pixels.dtype == np.uint16:
-        pixels = (pixels >> 8).astype(np.uint8)
-    elif pixels.dtype != np.uint8:
-        raise InputError(f"{title} must be octets (uint8), got {pixels.dtype}.")
-    if pixels.ndim == 2:
-        return np.repeat(pixels[:, :, None], 3, axis=2)
-    return np.ascontiguousarray(pixels[:, :, :3])
+        return np.where(pixels, np.uint8(255), np.uint8(0))
+    if pixels.dtype == np.uint16:
+        return halve_depth(pixels)
+    raise InputError(f"{title} must be of uint8, uint16 or bool, got {pixels.dtype}.")
+
+
+def _read_only(picture: NDArray[np.uint8]) -> Picture:
+    """A view that cannot be written to: one kind of array for compiled code, and no surprises."""
+    view = picture.view()
+    view.flags.writeable = False
+    return view

@@ -26,7 +26,7 @@ from bittern.data.rows import ImageFiles
 from bittern.data.spec import DatasetSpec
 from bittern.errors import FileError
 
-__all__ = ["SPEC", "Found", "class_numbers", "find_pictures", "load"]
+__all__ = ["SPEC", "Found", "class_numbers", "classes_by_folder", "find_pictures", "load"]
 
 # fmt: off
 SUFFIXES = frozenset((
@@ -57,7 +57,7 @@ def load(
     if not paths:
         raise FileError(f"{root}: has no pictures; a picture's name ends in {_some_suffixes()}.")
     notes = [f"{len(paths):,} pictures; {found.skipped()}."]
-    sets, classes = _classes(paths)
+    sets, classes = classes_by_folder(paths)
     tags: dict[str, Any] = {}
     if rows is not None:
         notes.append(_about_manifest(table, rows, found))
@@ -115,6 +115,21 @@ def find_pictures(root: Path) -> Found:
     return Found(tuple(sorted(paths)), n_hidden, n_others)
 
 
+def classes_by_folder(
+    paths: Sequence[str],
+) -> tuple[dict[str, NDArray[np.intp]], list[str | None]]:
+    """The official sets if the first folders are such, and each picture's class if it has one."""
+    parts = [path.split("/")[:-1] for path in paths]
+    firsts = {part[0] if part else "" for part in parts}
+    if not ("train" in firsts and len(firsts) > 1 and firsts <= _SETS):
+        return {}, [part[0] if part else None for part in parts]
+    validation = "validation_queries" if "test" in firsts else "test"
+    roles = {"train": "train", "test": "test", "val": validation, "validation": validation}
+    member = np.array([roles[part[0]] for part in parts])
+    sets = {name: np.flatnonzero(member == name) for name in np.unique(member).tolist()}
+    return sets, [part[1] if len(part) > 1 else None for part in parts]
+
+
 def class_numbers(
     classes: Sequence[str | None],
 ) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
@@ -158,19 +173,6 @@ def _manifest_in(
     if len(there) > 1:
         raise FileError(f"{root}: has {' and '.join(MANIFESTS)}; say which: manifest=NAME.")
     return there[0] if there else None
-
-
-def _classes(paths: Sequence[str]) -> tuple[dict[str, NDArray[np.intp]], list[str | None]]:
-    """The official sets if the first folders are such, and each picture's class if it has one."""
-    parts = [path.split("/")[:-1] for path in paths]
-    firsts = {part[0] if part else "" for part in parts}
-    if not ("train" in firsts and len(firsts) > 1 and firsts <= _SETS):
-        return {}, [part[0] if part else None for part in parts]
-    validation = "validation_queries" if "test" in firsts else "test"
-    roles = {"train": "train", "test": "test", "val": validation, "validation": validation}
-    member = np.array([roles[part[0]] for part in parts])
-    sets = {name: np.flatnonzero(member == name) for name in np.unique(member).tolist()}
-    return sets, [part[1] if len(part) > 1 else None for part in parts]
 
 
 def _about_manifest(table: Path | None, rows: Sequence[Row], found: Found) -> str:

@@ -1,0 +1,184 @@
+"""Features of all pictures of a folder, over processes, and resumed where it stopped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from bittern.checks import check_count
+from bittern.errors import FileError, InputError
+from bittern.features.base import Feature, Floats
+from bittern.features.extracted import RESERVED, Extracted, load_features, write_features
+from bittern.features.fitting import Fitted, fit_features
+from bittern.features.gathering import Gathered, Source, gather
+from bittern.features.parts import Chunk, Part, Parts, feature_key, stored_rows
+from bittern.features.workers import Tally, Worker, describe_chunks
+from bittern.progress import Bar
+from bittern.threads import available_threads
+
+__all__ = ["extract", "load_features"]
+
+
+def extract(
+    pictures: Source,
+    features: Sequence[str | Feature],
+    path_out: str | os.PathLike[str],
+    *,
+    errors: Literal["raise", "skip"] = "raise",
+    jobs: int | None = None,
+    chunk_size: int = 64,
+    fit_sample: int = 1000,
+    random_state: int = 0,
+) -> Extracted:
+    """Describe pictures by several features and write ``path_out``, an ``.npz`` file.
+
+    ``pictures`` is a folder, whose sub-folders are classes, or a sequence of paths; ``features``
+    are names or :class:`~bittern.features.base.Feature` objects.  A picture that cannot be read
+    stops the work, or is skipped and listed in the result with the reason, as ``errors`` says.
+    ``jobs`` processes work at a time, by default one for each core; in a script that needs
+    ``if __name__ == "__main__":``.
+
+    Features that learn, such as ``visual-words``, and are given unfitted are fitted first, on
+    ``fit_sample`` pictures drawn with ``random_state``; the result's ``fitted_on`` lists these.  To
+    keep test pictures out of it, pass the feature fitted on training pictures.
+
+    While it works, each ``chunk_size`` pictures are kept in the folder ``path_out`` + ``.parts``.
+    After Ctrl-C, an error or a crash the same call goes on from there; what was made with other
+    features, or of pictures that changed since, is made anew.  The folder goes when the file is
+    complete.
+    """
+    out = _output(path_out)
+    chosen = _chosen(features)
+    if errors not in ("raise", "skip"):
+        raise InputError(f"extract: errors must be 'raise' or 'skip', got {errors!r}.")
+    check_count(chunk_size, "extract: chunk_size")
+    check_count(fit_sample, "extract: fit_sample")
+    n_jobs = available_threads() if jobs is None else check_count(jobs, "extract: jobs")
+    found = gather(pictures)
+    parts, skips = Parts.beside(out), errors == "skip"
+    try:
+        ready = fit_features(
+            chosen, found, parts, sample=fit_sample, random_state=random_state, skips=skips
+        )
+        chunks = _plan(found, ready, parts, chunk_size)
+        _describe(chunks, Worker(ready.features, skips), n_jobs)
+        _write(out, found, ready, chunks)
+        parts.remove()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"stopped; what is done is kept in {parts.folder}, and the same call or command again "
+            "goes on from there."
+        ) from None
+    finally:
+        parts.remove_if_empty()
+    return load_features(out)
+
+
+def _output(path: str | os.PathLike[str]) -> Path:
+    """The output, refused now if it could not be written at the end."""
+    out = Path(path)
+    if out.suffix != ".npz":
+        raise InputError(f"{out}: features are written as .npz, got {out.suffix or 'no ending'!r}.")
+    if out.exists() and not out.is_file():
+        raise FileError(f"{out}: is no ordinary file; give the name of a file to write.")
+    if not out.parent.is_dir():
+        raise FileError(f"{out}: cannot be written, there is no folder {out.parent}.")
+    return out
+
+
+def _chosen(features: Sequence[str | Feature]) -> list[Feature]:
+    """The features, of which each name is one, and which take pictures."""
+    from bittern.features import FEATURES
+
+    if isinstance(features, str | Feature):
+        raise InputError("extract: features must be a list; one alone goes in [ ].")
+    chosen = [FEATURES[f]() if isinstance(f, str) else f for f in features]
+    if not chosen:
+        raise InputError("extract: at least one feature is needed, got none.")
+    names = [feature.name for feature in chosen]
+    for feature in chosen:
+        if feature.takes != "pictures":
+            raise InputError(f"extract: {feature.name} takes {feature.takes}, not pictures.")
+        if names.count(feature.name) > 1 or feature.name in RESERVED:
+            raise InputError(f"extract: only one feature may be called {feature.name!r}.")
+    return chosen
+
+
+def _plan(found: Gathered, ready: Fitted, parts: Parts, chunk_size: int) -> list[Chunk]:
+    import bittern
+
+    key = [bittern.__version__]
+    for feature in ready.features:
+        key += [feature.name, feature_key(feature)]
+    return parts.chunks(found.root, found.paths, key, chunk_size)
+
+
+def _describe(chunks: Sequence[Chunk], worker: Worker, n_jobs: int) -> None:
+    """Describe the chunks that are not finished."""
+    tallies = {chunk: _tally(chunk, worker) for chunk in chunks}
+    total = sum(len(chunk.paths) for chunk in chunks)
+    done = sum(map(sum, tallies.values()))
+    skipped = sum(tally[1] for tally in tallies.values())
+
+    with Bar("pictures") as bar:
+
+        def report(tally: Tally) -> None:
+            nonlocal done, skipped
+            done, skipped = done + sum(tally), skipped + tally[1]
+            bar(done, total, f"{skipped:,} skipped" if skipped else "")
+
+        waiting = [chunk for chunk, tally in tallies.items() if not any(tally)]
+        describe_chunks(waiting, worker, n_jobs, report)
+
+
+def _tally(chunk: Chunk, worker: Worker) -> Tally:
+    """What is in a finished part; nothing if it is missing, damaged, or has to be made anew."""
+    try:
+        part = Part.load(chunk.target)
+    except FileError:
+        return 0, 0
+    if part.skipped and not worker.skips:  # so that the first picture among them stops the work
+        return 0, 0
+    return len(part.paths), len(part.skipped)
+
+
+def _write(out: Path, found: Gathered, ready: Fitted, chunks: Sequence[Chunk]) -> None:
+    paths: list[str] = []
+    skipped: dict[str, str] = {}
+    for chunk in chunks:
+        part = Part.load(chunk.target)
+        paths += part.paths
+        skipped |= part.skipped
+    if not paths:
+        raise FileError(f"{found.root}: no picture could be read; {next(iter(skipped.values()))}")
+    others: dict[str, Any] = {
+        "paths": paths,
+        "skipped": list(skipped),
+        "skipped_reasons": list(skipped.values()),
+        "fitted_on": list(ready.sample),
+    }
+    if found.labels is not None:
+        kept = np.isin(found.paths, paths)
+        others |= {"labels": found.labels[kept], "class_names": list(found.class_names)}
+    rows = {feature.name: _rows(feature.name, chunks) for feature in ready.features}
+    write_features(out, others, rows, {f.name: _parameters(f) for f in ready.features})
+
+
+def _rows(name: str, chunks: Sequence[Chunk]) -> Iterator[Floats]:
+    width = None
+    for chunk in chunks:
+        rows = stored_rows(chunk.target, name)
+        if rows is None:
+            continue
+        width = width or rows.shape[1]
+        if rows.shape[1] != width:
+            raise InputError(f"{name}: has rows of {width} and of {rows.shape[1]} numbers.")
+        yield rows
+
+
+def _parameters(feature: Feature) -> dict[str, str]:
+    return {name: str(value) for name, value in feature.get_params().items()}

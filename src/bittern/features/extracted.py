@@ -1,0 +1,136 @@
+"""Features of pictures in a file: ``.npz`` with the rows, the paths, and what was left out."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from bittern.errors import FileError, InputError
+from bittern.features.base import Floats
+from bittern.files import atomic_write, existing_file, reading
+from bittern.numpyfiles import StoredArray, stored_arrays
+from bittern.registry import Registry
+
+__all__ = ["RESERVED", "Extracted", "load_features", "write_features"]
+
+FORMAT, VERSION = "bittern features", 1
+OTHERS = ("paths", "skipped", "skipped_reasons", "fitted_on", "about")
+RESERVED = frozenset((*OTHERS, "labels", "class_names"))  # no feature may be called so
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extracted:
+    """Rows of several features for the same pictures; row ``i`` of each is of ``paths[i]``."""
+
+    paths: tuple[str, ...]  # relative, with "/", sorted
+    features: Mapping[str, Floats]  # (n, dim) each
+    labels: NDArray[np.int64] | None  # -1 where a picture has no class
+    class_names: tuple[str, ...]
+    skipped: Mapping[str, str]  # path: why it could not be described
+    fitted_on: tuple[str, ...]  # pictures that the features which learn were fitted on here
+    parameters: Mapping[str, Mapping[str, str]]  # of each feature, as text
+
+    def __post_init__(self) -> None:
+        n = len(self.paths)
+        for name, rows in self.features.items():
+            if rows.ndim != 2 or rows.dtype != np.float32 or len(rows) != n:
+                raise InputError(
+                    f"Extracted: {name} must be float32 of shape ({n}, dim), "
+                    f"got {rows.dtype} of shape {rows.shape}."
+                )
+        if self.labels is not None and self.labels.shape != (n,):
+            raise InputError(f"Extracted: labels must be {n} numbers, got {self.labels.shape}.")
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, name: str) -> Floats:
+        return self.features[name]
+
+
+def load_features(path: str | os.PathLike[str]) -> Extracted:
+    """Read what :func:`~bittern.features.extract.extract` wrote; all of it is in memory then."""
+    source = existing_file(path)
+    with reading(source, "file of features"):
+        stored = stored_arrays(source)
+        about = _about(source, stored)
+        arrays = {name: array.load() for name, array in stored.items()}
+    try:
+        return _from_arrays(arrays, about["features"])
+    except InputError as error:
+        raise FileError(f"{source}: is damaged; {error}") from error
+
+
+def write_features(
+    path: Path,
+    others: Mapping[str, Any],
+    features: Mapping[str, Iterable[Floats]],
+    parameters: Mapping[str, Mapping[str, str]],
+) -> None:
+    """Write the file whole or not at all; the rows of a feature come in pieces, one at a time."""
+    about = json.dumps({"format": FORMAT, "version": VERSION, "features": parameters})
+    n = len(others["paths"])
+    with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, value in {**others, "about": about}.items():
+            array = np.asarray(value, None if np.size(value) else np.str_)
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(member, array, allow_pickle=False)
+        for name, pieces in features.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                for piece in _with_header(pieces, n):
+                    member.write(piece)
+
+
+def _with_header(pieces: Iterable[Floats], n: int) -> Iterator[bytes]:
+    """The octets of an ``.npy`` file of ``n`` rows in all."""
+    width: int | None = None
+    for rows in pieces:
+        if width is None:
+            width = rows.shape[1]
+            head = io.BytesIO()
+            header = {"descr": "<f4", "fortran_order": False, "shape": (n, width)}
+            npy.write_array_header_1_0(head, header)
+            yield head.getvalue()
+        yield rows.astype("<f4", copy=False).tobytes()
+
+
+def _about(source: Path, stored: Mapping[str, StoredArray]) -> dict[str, Any]:
+    if "about" not in stored:
+        raise FileError(f"{source}: is no file of features that extract() wrote.")
+    about = json.loads(str(stored["about"].load()))
+    if about.get("format") != FORMAT or about.get("version") != VERSION:
+        raise FileError(
+            f"{source}: is no file of features of this version of the package "
+            f"({about.get('format')}, {about.get('version')})."
+        )
+    if lacking := sorted({*OTHERS, *about["features"]} - set(stored)):
+        raise FileError(f"{source}: lacks {', '.join(lacking)}.")
+    return about
+
+
+def _from_arrays(
+    arrays: Mapping[str, NDArray[Any]], parameters: Mapping[str, Mapping[str, str]]
+) -> Extracted:
+    texts = {
+        name: tuple(arrays[name].tolist()) if name in arrays else ()
+        for name in ("paths", "class_names", "skipped", "skipped_reasons", "fitted_on")
+    }
+    return Extracted(
+        paths=texts["paths"],
+        features=Registry("feature here", {name: arrays[name] for name in parameters}),
+        labels=arrays.get("labels"),
+        class_names=texts["class_names"],
+        skipped=dict(zip(texts["skipped"], texts["skipped_reasons"], strict=False)),
+        fitted_on=texts["fitted_on"],
+        parameters=parameters,
+    )

@@ -1,0 +1,104 @@
+"""Features that learn, fitted on a sample of the pictures before these are described."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from bittern.errors import FileError, InputError
+from bittern.features.base import Feature
+from bittern.features.gathering import Gathered
+from bittern.features.parts import Parts, feature_key, learned
+from bittern.features.pictures import to_picture
+from bittern.files import atomic_write
+from bittern.numpyfiles import stored_arrays
+from bittern.progress import track
+
+__all__ = ["Fitted", "fit_features", "has_to_learn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Features that are ready, and the pictures that some of them were fitted on."""
+
+    features: tuple[Feature, ...]
+    sample: tuple[str, ...]
+
+
+def has_to_learn(feature: Feature) -> bool:
+    """Whether a feature has a ``fit`` of its own and has not been fitted."""
+    return type(feature).fit is not Feature.fit and not learned(feature)
+
+
+def fit_features(
+    features: Sequence[Feature],
+    pictures: Gathered,
+    parts: Parts,
+    *,
+    sample: int,
+    random_state: int,
+    skips: bool,
+) -> Fitted:
+    """Fit copies of the features that have to learn, all on the same pictures drawn at random.
+
+    What they learn is kept among the parts, so that going on later goes on with the same.  If
+    ``skips``, pictures that cannot be read are left out of the sample.
+    """
+    if not any(map(has_to_learn, features)):
+        return Fitted(tuple(features), ())
+    rng = np.random.default_rng(random_state)
+    n = len(pictures.paths)
+    rows = np.sort(rng.choice(n, min(sample, n), replace=False))
+    drawn = [pictures.paths[row] for row in rows]
+    if skips:
+        drawn = list(_readable(pictures.root, drawn))
+    if not drawn:
+        raise FileError(f"{pictures.root}: no picture could be read to fit the features on.")
+    (chunk,) = parts.chunks(pictures.root, drawn, ["fit"], len(drawn))
+    content = chunk.target.stem
+    ready = [
+        _fitted(feature, chunk.root, drawn, parts.place([content, feature_key(feature)]))
+        if has_to_learn(feature)
+        else feature
+        for feature in features
+    ]
+    return Fitted(tuple(ready), tuple(drawn))
+
+
+def _readable(root: Path, paths: Sequence[str]) -> Iterator[str]:
+    for path in track(paths, "pictures to fit on", len(paths)):
+        try:
+            to_picture(root / path, path)
+        except FileError:
+            continue
+        yield path
+
+
+def _fitted(feature: Feature, root: Path, paths: Sequence[str], place: Path) -> Feature:
+    """The feature with what it learned before, if that is kept; else newly fitted, and kept."""
+    copy = clone(feature)
+    try:
+        state = {name: array.load() for name, array in stored_arrays(place).items()}
+    except FileError:  # not there yet, or damaged
+        copy.fit([root / path for path in paths])
+        state = {name: _storable(value, name, feature) for name, value in learned(copy).items()}
+        with atomic_write(place) as file:
+            np.savez(file, allow_pickle=False, **state)
+        return copy
+    for name, array in state.items():
+        setattr(copy, name, array if array.ndim else array.item())
+    return copy
+
+
+def _storable(value: Any, name: str, feature: Feature) -> Any:
+    if isinstance(value, np.ndarray | np.generic | int | float | str):
+        return np.asarray(value)
+    raise InputError(
+        f"{type(feature).__name__}: {name} of type {type(value).__name__} cannot be kept; "
+        "fit the feature yourself and pass it fitted."
+    )
