@@ -16,7 +16,7 @@ ORDER = [
     "errors", "registry", "files", "checks", "threads", "progress",
     "numpyfiles", "codefiles", "codes", "trec", "kernels", "relevance", "profile", "metrics",
     "data", "hashing", "features", "fusion", "index", "store", "scale", "experiments", "report",
-    "inputs", "evaluation", "demo", "web", "cli", "__main__", "__init__",
+    "inputs", "evaluation", "fusing", "demo", "web", "cli", "__main__", "__init__",
 ]
 # fmt: on
 ROOT = Path(bittern.__file__).parent

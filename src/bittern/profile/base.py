@@ -17,6 +17,7 @@ from bittern.errors import InputError, PositionError
 from bittern.profile import storage
 from bittern.relevance.base import Relevance
 from bittern.threads import Progress
+from bittern.trec import Qrels, Run
 
 __all__ = ["TieProfile"]
 
@@ -138,10 +139,16 @@ class TieProfile:
         Every query of either file is there: one without judgements has nothing relevant, one
         without results has retrieved nothing.  Judgements below 0 count as not relevant.
         """
-        from bittern.profile.runs import count_run
         from bittern.trec import read_qrels, read_run
 
-        counted = count_run(read_run(run), read_qrels(qrels))
+        return cls.from_run(read_run(run), read_qrels(qrels))
+
+    @classmethod
+    def from_run(cls, run: Run, qrels: Qrels) -> TieProfile:
+        """The same of a run and judgements that are in memory."""
+        from bittern.profile.runs import count_run
+
+        counted = count_run(run, qrels)
         common: dict[str, Any] = {
             "gains": counted.gains,
             "unretrieved": counted.unretrieved,

@@ -1,4 +1,4 @@
-"""TREC run and qrels files, plain or gzip, read into arrays."""
+"""TREC run and qrels files, plain or gzip, read into arrays; and runs written."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from bittern.trec.records import Qrels, Run, trec_order
 from bittern.trec.text import QRELS, RUN, File, read_table
+from bittern.trec.writing import write_run
 
-__all__ = ["Qrels", "Run", "read_qrels", "read_run", "trec_order"]
+__all__ = ["Qrels", "Run", "read_qrels", "read_run", "trec_order", "write_run"]
 
 
 def read_run(path: str | PathLike[str]) -> Run:

@@ -1,0 +1,147 @@
+"""Fusing ranked lists: what searches found, and TREC runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bittern.checks import check_array, check_type
+from bittern.errors import InputError
+from bittern.fusion.sources import Doubles
+from bittern.fusion.table import FUSIONS
+from bittern.trec import Run
+
+__all__ = ["FusedLists", "FusedRun", "fuse_lists", "fuse_runs"]
+
+Found: TypeAlias = tuple[ArrayLike, ArrayLike]  # ids and scores of one query
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FusedLists:
+    """One list for each query, best first; of equal scores the smaller id first.
+
+    ``missing[s]`` counts the pairs of a query and an item that source s lacks and another has.
+    """
+
+    ids: list[NDArray[Any]]
+    scores: list[Doubles]
+    missing: NDArray[np.int64]  # (sources,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FusedRun:
+    """A fused run, and what the single runs lacked.
+
+    ``missing[s]`` counts the pairs of a query and a document that run s lacks and another has;
+    ``missing_queries[s]`` the queries of which it has nothing at all.
+    """
+
+    run: Run
+    missing: NDArray[np.int64]  # (runs,)
+    missing_queries: NDArray[np.int64]  # (runs,)
+
+
+def fuse_lists(
+    lists: Sequence[Sequence[Found]],
+    method: str = "comb-sum",
+    *,
+    normalise: str | None = None,
+    weights: ArrayLike | None = None,
+) -> FusedLists:
+    """Fuse what several sources found for each query.
+
+    ``lists[s][q]`` is ids and scores, larger is better, that source s has for query q; each id
+    once, in any order, none at all if nothing was found.  The items of a query are those that any
+    source has; those that a source lacks are missing as the method, a name in ``FUSIONS``, says.
+    The normalisation is the method's own if none is named.
+
+    >>> import bittern as bt
+    >>> first, second = ([4, 7], [0.9, 0.1]), ([7, 8], [2.0, 1.0])
+    >>> fused = bt.fusion.fuse_lists([[first], [second]], "comb-sum", normalise="minmax")
+    >>> fused.ids[0].tolist(), fused.scores[0].tolist(), fused.missing.tolist()
+    ([4, 7, 8], [1.0, 1.0, 0.0], [1, 1])
+    """
+    if not lists or len({len(source) for source in lists}) != 1:
+        raise InputError("fuse_lists: needs at least one source, all with the same queries.")
+    fuse = FUSIONS[method]
+    options: dict[str, Any] = {"weights": weights}
+    if normalise is not None:
+        options["normalise"] = normalise
+    ids: list[NDArray[Any]] = []
+    scores: list[Doubles] = []
+    missing = np.zeros(len(lists), np.int64)
+    for query in zip(*lists, strict=True):
+        items, table = _table([_checked(*found) for found in query])
+        missing += np.isnan(table).sum(axis=1)
+        fused = fuse(table, **options) if len(items) else np.zeros(0)
+        order = np.argsort(-fused, kind="stable")  # (items ascend, so ties do)
+        ids.append(items[order])
+        scores.append(fused[order])
+    return FusedLists(ids, scores, missing)
+
+
+def fuse_runs(
+    runs: Sequence[Run],
+    method: str = "comb-sum",
+    *,
+    normalise: str | None = None,
+    weights: ArrayLike | None = None,
+) -> FusedRun:
+    """Fuse TREC runs, query by query, as :func:`fuse_lists`; the queries are those of any run."""
+    if not runs:
+        raise InputError("fuse_runs: needs at least one run.")
+    for run in runs:
+        check_type(run, Run, "fuse_runs: every run")
+    query_ids = np.unique(np.concatenate([run.query_ids for run in runs]))
+    document_ids = np.unique(np.concatenate([run.document_ids for run in runs]))
+    lists = [_by_query(run, query_ids, document_ids) for run in runs]
+    fused = fuse_lists(lists, method, normalise=normalise, weights=weights)
+    offsets = np.concatenate([[0], np.cumsum([len(items) for items in fused.ids])])
+    whole = Run(
+        query_ids,
+        document_ids,
+        offsets.astype(np.int64),
+        np.concatenate(fused.ids).astype(np.int64),
+        np.concatenate(fused.scores),
+    )
+    absent = [len(query_ids) - np.count_nonzero(np.diff(run.offsets)) for run in runs]
+    return FusedRun(whole, fused.missing, np.array(absent, np.int64))
+
+
+def _checked(ids: ArrayLike, scores: ArrayLike) -> tuple[NDArray[Any], Doubles]:
+    i, s = check_array(ids, "fuse_lists: ids"), check_array(scores, "fuse_lists: scores")
+    if i.ndim != 1 or i.shape != s.shape:
+        raise InputError(
+            f"fuse_lists: ids and scores must be 1-D, as many of both, got {i.shape} and {s.shape}."
+        )
+    if s.dtype.kind not in "fiub" or not np.isfinite(s).all():
+        raise InputError("fuse_lists: scores must be finite numbers; leave out what is missing.")
+    if len(np.unique(i)) != len(i):
+        raise InputError("fuse_lists: a source must have an item once for a query.")
+    return i, s.astype(np.float64)
+
+
+def _table(found: list[tuple[NDArray[Any], Doubles]]) -> tuple[NDArray[Any], Doubles]:
+    """The items of all sources, ascending, and ``(sources, items)`` scores with NaN for none."""
+    there = [ids for ids, _ in found if len(ids)]
+    items = np.unique(np.concatenate(there)) if there else np.zeros(0, np.int64)
+    table = np.full((len(found), len(items)), np.nan)
+    for row, (ids, scores) in zip(table, found, strict=True):
+        if len(ids):
+            row[np.searchsorted(items, ids)] = scores
+    return items, table
+
+
+def _by_query(run: Run, query_ids: NDArray[np.str_], document_ids: NDArray[np.str_]) -> list[Found]:
+    """Documents, numbered among all, and scores of each of all queries."""
+    number = np.searchsorted(document_ids, run.document_ids)
+    nothing = np.zeros(0, np.int64), np.zeros(0)
+    lists: list[Found] = [nothing] * len(query_ids)
+    for q, place in enumerate(np.searchsorted(query_ids, run.query_ids)):
+        rows = slice(run.offsets[q], run.offsets[q + 1])
+        lists[place] = number[run.documents[rows]], run.scores[rows]
+    return lists
