@@ -138,17 +138,13 @@ class _Pool:
 
 
 def _use_one_thread() -> None:
-    """Keep BLAS, OpenMP, OpenCV and numba of this process, loaded or not yet, to one thread."""
+    """Keep BLAS, OpenMP and OpenCV of this process, loaded or not yet, to one thread."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     threadpool_limits(1)
     if "cv2" in sys.modules:
         sys.modules["cv2"].setNumThreads(1)
-    if "numba" in sys.modules:
-        sys.modules["numba"].set_num_threads(1)
-    else:
-        os.environ["NUMBA_NUM_THREADS"] = "1"  # once it is loaded, numba refuses a change of this
 
 
 def _end_with_parent() -> None:
