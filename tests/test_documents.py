@@ -196,3 +196,19 @@ def test_the_python_about_significance_runs(capsys):
     assert "\nitq - lsh" in out and "p adjusted by Holm over 2 comparisons" in out
     assert names["outcome"].n == len(names["queries"]) == names["interval"].n
     assert names["correction"].significant.tolist() == [True, False, False, False]
+
+
+def test_every_feature_is_on_the_page_about_evidence():
+    from bittern.features import FEATURES
+
+    page = (ROOT / "docs" / "evidence.md").read_text()
+    rows = re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE)
+    assert set(re.findall("`([^`]+)`", " ".join(rows))) == set(FEATURES)
+
+
+def test_the_python_about_evidence_runs(capsys):
+    names = {}
+    for source in blocks((ROOT / "docs" / "evidence.md").read_text(), "python"):
+        exec(source, names)
+    assert "\nap " in capsys.readouterr().out
+    assert names["scores"].shape == (3, 10, 100)
