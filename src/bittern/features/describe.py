@@ -44,7 +44,7 @@ def summarise(found: Extracted, path: Path) -> str:
     if found.fitted_on:
         lines.append(f"Fitted on {len(found.fitted_on):,} of these pictures, drawn at random.")
     if found.skipped:
-        lines.append(f"Skipped {len(found.skipped):,} pictures:")
+        lines.append(f"Skipped {len(found.skipped):,} picture{'s' * (len(found.skipped) > 1)}:")
         lines += [f"  {reason}" for reason in list(found.skipped.values())[:MOST_SHOWN]]
         left = len(found.skipped) - MOST_SHOWN
         lines += [f"  and {left:,} more, listed in the file."] if left > 0 else []
