@@ -29,7 +29,8 @@ LEARNED_SIZE = 3  # examples of the queries on which these are chosen
 class Found:
     """Average precision of each test query, by method, and what else was noticed in a run."""
 
-    ap: dict[str, np.ndarray] = field(default_factory=dict)
+    ap: dict[str, np.ndarray]
+    with_deep: dict[str, np.ndarray]
     triples: dict[tuple[str, str], float] = field(default_factory=dict)
     best_n: dict[tuple[str, int], float] = field(default_factory=dict)
     weights: dict[str, np.ndarray] = field(default_factory=dict)
@@ -46,9 +47,7 @@ def corel(
     figures: Path | None,
 ) -> list[Section]:
     """All that is said of Corel."""
-    nine = {name: vectors[name] for name in VISUAL}
-    found = [examine(dataset, nine, settings, run) for run in runs]
-    with_deep = [combine(*both(dataset, vectors, settings, run), run) for run in runs]
+    found = [examine(*both(dataset, vectors, settings, run), run) for run in runs]
     if figures:
         draw_best(found, figures / "evidence-figure1.svg")
     return [
@@ -56,7 +55,7 @@ def corel(
         findings(found),
         table_2(found),
         figure_1(found),
-        beyond(found, with_deep),
+        beyond(found),
     ]
 
 
@@ -114,12 +113,11 @@ def combine(train: Side, test: Side, run: int) -> dict[str, np.ndarray]:
     return ap
 
 
-def examine(
-    dataset: bt.Dataset, vectors: Mapping[str, np.ndarray], settings: Settings, run: int
-) -> Found:
-    """Everything about the nine features in one run."""
-    train, test = both(dataset, vectors, settings, run)
-    found = Found(ap=combine(train, test, run))
+def examine(train: Side, test: Side, run: int) -> Found:
+    """Everything about one run: with deep features, then with the nine alone."""
+    with_deep = combine(train, test, run)
+    train, test = train.of(VISUAL), test.of(VISUAL)
+    found = Found(combine(train, test, run), with_deep)
     for title, names in TRIPLES.items():
         few, asked = train.of(names), test.of(names)
         raster = bt.fusion.RasterFusion(step=STEP)
@@ -179,12 +177,19 @@ def findings(found: list[Found]) -> Section:
         ("is better than", "difference of MAP, by run", "p, by run"),
     )
     best = max(VISUAL, key=lambda name: np.mean([run.ap[name].mean() for run in found]))
-    for better, worse in (("SVM", "CombSUM"), ("SVM", "BordaFuse"), ("CombSUM", best)):
-        tests = [
-            paired_t_test(run.ap[better], run.ap[worse], alternative="greater") for run in found
-        ]
+    nine, all_ten = [run.ap for run in found], [run.with_deep for run in found]
+    for title, better, worse, runs in (
+        ("", "SVM", "CombSUM", nine),
+        ("", "SVM", "BordaFuse", nine),
+        ("", "CombSUM", best, nine),
+        ("", "predicted weights", "CombSUM", nine),
+        (", deep among them", "SVM", "CombSUM", all_ten),
+        (", deep among them", "SVM", "deep", all_ten),
+        (", deep among them", "predicted weights", "SVM", all_ten),
+    ):
+        tests = [paired_t_test(run[better], run[worse], alternative="greater") for run in runs]
         section.row(
-            f"{better} > {worse}",
+            f"{better} > {worse}{title}",
             ", ".join(f"{test.difference:+.4f}" for test in tests),
             ", ".join(f"{test.p_value:.2g}" for test in tests),
         )
@@ -219,13 +224,14 @@ def figure_1(found: list[Found]) -> Section:
     return section
 
 
-def beyond(found: list[Found], with_deep: list[dict[str, np.ndarray]]) -> Section:
+def beyond(found: list[Found]) -> Section:
     """Weights of each query's own, and a network's features."""
     section = Section(
         "Beyond: weights of each query's own, and deep features among the others",
         ("features", "weights", "MAP", "±", "of the way from the SVM to the oracle"),
     )
-    for title, runs in (("nine", [run.ap for run in found]), ("nine and deep", with_deep)):
+    sets = {"nine": [run.ap for run in found], "nine and deep": [run.with_deep for run in found]}
+    for title, runs in sets.items():
         names = ("CombSUM", "SVM", "predicted weights", "oracle weights")
         if "deep" in runs[0]:
             section.row("deep", "–", *mean_and_spread([run["deep"].mean() for run in runs]), "")

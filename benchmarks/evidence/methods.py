@@ -9,7 +9,7 @@ import numpy as np
 import bittern as bt
 from evidence.sides import Side
 
-PER_CATEGORY = 4  # the paper's m
+PER_CATEGORY, MANY = 4, 40  # the paper's m, and ten times as many
 ORACLE_STEP, ORACLE_REFINEMENTS = 0.25, 2
 
 
@@ -31,9 +31,15 @@ def svm(train: Side, test: Side, run: int) -> np.ndarray:
     return fitted_svm(train, run).combine(test.scores)
 
 
-def fitted_svm(train: Side, run: int) -> bt.fusion.SVMFusion:
+@by_size
+def large_svm(train: Side, test: Side, run: int) -> np.ndarray:
+    """The same on more score vectors."""
+    return fitted_svm(train, run, MANY).combine(test.scores)
+
+
+def fitted_svm(train: Side, run: int, m: int = PER_CATEGORY) -> bt.fusion.SVMFusion:
     """An SVM on score vectors of training queries."""
-    fusion = bt.fusion.SVMFusion(PER_CATEGORY, random_state=run)
+    fusion = bt.fusion.SVMFusion(m, random_state=run)
     return fusion.fit(train.scores, train.relevant, train.categories)
 
 
@@ -60,6 +66,7 @@ def untrained(name: str) -> Callable[[Side, Side, int], np.ndarray]:
 
 COMBINATIONS: dict[str, Callable[[Side, Side, int], np.ndarray]] = {
     "SVM": svm,
+    f"SVM, m = {MANY}": large_svm,
     "CombSUM": untrained("comb-sum"),
     "BordaFuse": untrained("borda"),
     "CombMIN": untrained("comb-min"),
