@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from bittern import data, features, fusion, hashing, metrics
+    from bittern import data, features, fusion, hashing, index, metrics, store
     from bittern.codes import Codes
     from bittern.data import (
         DATASETS,
@@ -37,6 +37,15 @@ if TYPE_CHECKING:
         NotFittedError,
         PositionError,
         UnknownNameError,
+    )
+    from bittern.index import (
+        INDEXES,
+        FlatIndex,
+        Hits,
+        MultiIndex,
+        TableIndex,
+        table_profile,
+        table_surface,
     )
     from bittern.metrics import (
         METRICS,
@@ -84,13 +93,23 @@ _HOMES = {
         "PositionError",
         "UnknownNameError",
     },
+    "index": {
+        "INDEXES",
+        "FlatIndex",
+        "Hits",
+        "MultiIndex",
+        "TableIndex",
+        "table_profile",
+        "table_surface",
+    },
     "profile": {"TieProfile"},
     "relevance": {"Relevance", "ball_radius"},
 }
-_MODULES = {"data", "features", "fusion", "hashing", "metrics"}
+_MODULES = {"data", "features", "fusion", "hashing", "index", "metrics", "store"}
 
 __all__ = [
     "DATASETS",
+    "INDEXES",
     "METRICS",
     "SPLITS",
     "BitternError",
@@ -98,15 +117,19 @@ __all__ = [
     "Curve",
     "Dataset",
     "FileError",
+    "FlatIndex",
+    "Hits",
     "InputError",
     "MetricName",
     "MissingExtraError",
+    "MultiIndex",
     "NotFittedError",
     "PositionError",
     "Relevance",
     "Score",
     "Scores",
     "Split",
+    "TableIndex",
     "TieProfile",
     "UnknownNameError",
     "ball_radius",
@@ -116,12 +139,16 @@ __all__ = [
     "features",
     "fusion",
     "hashing",
+    "index",
     "interpolated_pr_curve",
     "load",
     "make_split",
     "metrics",
     "pr_curve",
     "rmse",
+    "store",
+    "table_profile",
+    "table_surface",
 ]
 
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from bittern.kernels import long
 from bittern.kernels.bits import popcount
+from bittern.kernels.emit import LANES
 from bittern.kernels.vectors import (
     LAG,
-    LANES,
     TILE,
     clear,
     count_and_place_two,

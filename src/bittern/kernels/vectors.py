@@ -22,7 +22,23 @@ from numba import config, njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-LANES = 32  # items in a vector
+from bittern.kernels.emit import (
+    BYTE,
+    COUNTS,
+    LANES,
+    LONG,
+    VECTOR,
+    WORD,
+    at,
+    data,
+    function,
+    load,
+    past,
+    splat,
+    spread,
+    store,
+)
+
 VECTORS = 4  # vectors in a tile
 TILE = LANES * VECTORS
 NIBBLES = 16  # of four bits each, in a word
@@ -30,9 +46,6 @@ LAG = 2  # tiles between finding places and counting them, lest the counting wai
 STEPS = 2  # nibbles in one turn of the loop: with more, the compiler runs out of registers
 MIDDLE = 8  # puts the commonest distances of 64-bit codes into the middle of a line of the cache
 
-BYTE, SHORT, WORD, LONG = (ir.IntType(size) for size in (8, 16, 32, 64))
-VECTOR = ir.VectorType(BYTE, LANES)
-COUNTS = ir.VectorType(WORD, LANES)
 
 #: ``NEAR[q, x]``: the distance of four bits q from four bits x; twice, for the two halves of a
 #: vector look up separately.
@@ -149,13 +162,13 @@ def take_row(typing_context: Any, table: Any, row: Any, columns: Any, target: An
     signature = types.uint32(table, types.intp, columns, types.intp)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, sums = _data(context, builder, signature, arguments, (0, 2))
-        source = _past(builder, source, arguments[1], 4 * LANES)
-        sums = _past(builder, sums, arguments[3], 4 * LANES)
-        value = _load(builder, source, COUNTS)
-        _store(builder, builder.add(_load(builder, sums, COUNTS), value), sums)
-        _store(builder, ir.Constant(COUNTS, [0] * LANES), source)
-        add = _function(builder, f"llvm.vector.reduce.add.v{LANES}i32", WORD, [COUNTS])
+        source, sums = data(context, builder, signature, arguments, (0, 2))
+        source = past(builder, source, arguments[1], 4 * LANES)
+        sums = past(builder, sums, arguments[3], 4 * LANES)
+        value = load(builder, source, COUNTS)
+        store(builder, builder.add(load(builder, sums, COUNTS), value), sums)
+        store(builder, ir.Constant(COUNTS, [0] * LANES), source)
+        add = function(builder, f"llvm.vector.reduce.add.v{LANES}i32", WORD, [COUNTS])
         return builder.call(add, [value])
 
     return signature, generate
@@ -180,22 +193,22 @@ def _places(n_queries: int, count: bool, grouped: bool = False) -> Any:
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             tile, n_nibbles = _tile(context, builder, signature, arguments)
-            lookup, extents, out, kind, counts = _data(
+            lookup, extents, out, kind, counts = data(
                 context, builder, signature, arguments, (2, 3, 4, 5, 7)
             )
 
             def increment(nibble: Any, v: int) -> None:
                 """Count two of the places that ``out`` still holds."""
-                these = _past(builder, out, nibble, 2 * TILE // NIBBLES)
-                pair = builder.zext(_load(builder, _at(builder, these, 4 * v), WORD), LONG)
+                these = past(builder, out, nibble, 2 * TILE // NIBBLES)
+                pair = builder.zext(load(builder, at(builder, these, 4 * v), WORD), LONG)
                 low = builder.and_(pair, ir.Constant(LONG, 0xFFFF))
                 for place in (low, builder.lshr(pair, ir.Constant(LONG, 16))):
-                    entry = _past(builder, counts, place, 4)
-                    more = builder.add(_load(builder, entry, WORD), ir.Constant(WORD, 1))
-                    _store(builder, more, entry)
+                    entry = past(builder, counts, place, 4)
+                    more = builder.add(load(builder, entry, WORD), ir.Constant(WORD, 1))
+                    store(builder, more, entry)
 
             between = increment if count else None
-            zeros = [[_splat(0)] * VECTORS for _ in range(n_queries)]
+            zeros = [[splat(0)] * VECTORS for _ in range(n_queries)]
             word = ir.Constant(LONG, NIBBLES)
             sums = _lookups(builder, tile, lookup, (ir.Constant(LONG, 0), word), zeros, between)
             if n_queries == 2:
@@ -207,13 +220,13 @@ def _places(n_queries: int, count: bool, grouped: bool = False) -> Any:
                     builder, *distances
                 )
                 if grouped:
-                    kinds = _load(builder, _at(builder, kind, v * LANES))
-                    kinds = builder.lshr(kinds, _spread(builder, arguments[6]))
-                    high = builder.or_(high, builder.shl(kinds, _splat(6)))
+                    kinds = load(builder, at(builder, kind, v * LANES))
+                    kinds = builder.lshr(kinds, spread(builder, arguments[6]))
+                    high = builder.or_(high, builder.shl(kinds, splat(6)))
                 for half in range(2):
                     pairs = [x for i in range(16) for x in (16 * half + i, LANES + 16 * half + i)]
                     whole = builder.shuffle_vector(low, high, ir.Constant(COUNTS, pairs))
-                    _store(builder, whole, _at(builder, out, (2 * v + half) * LANES))
+                    store(builder, whole, at(builder, out, (2 * v + half) * LANES))
             return context.get_dummy_value()
 
         return signature, generate
@@ -244,18 +257,18 @@ count_and_place_two_of_kinds = _places(2, count=True, grouped=True)
 
 def _place_of_three(builder: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
     """Low and high bytes."""
-    one, two, three, four, five = (_splat(shift) for shift in (1, 2, 3, 4, 5))
-    second = builder.and_(builder.xor(builder.lshr(b, one), a), _splat(31))
-    third = builder.add(builder.add(builder.lshr(c, one), builder.shl(a, four)), _splat(MIDDLE))
-    third = builder.and_(third, _splat(31))
+    one, two, three, four, five = (splat(shift) for shift in (1, 2, 3, 4, 5))
+    second = builder.and_(builder.xor(builder.lshr(b, one), a), splat(31))
+    third = builder.add(builder.add(builder.lshr(c, one), builder.shl(a, four)), splat(MIDDLE))
+    third = builder.and_(third, splat(31))
     high = builder.or_(builder.shl(a, two), builder.lshr(second, three))
     return builder.or_(builder.shl(second, five), third), high
 
 
 def _place_of_two(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """Low and high bytes."""
-    one, four, seven = (_splat(shift) for shift in (1, 4, 7))
-    second = builder.and_(builder.add(builder.lshr(b, one), builder.shl(a, four)), _splat(127))
+    one, four, seven = (splat(shift) for shift in (1, 4, 7))
+    second = builder.and_(builder.add(builder.lshr(b, one), builder.shl(a, four)), splat(127))
     return builder.or_(builder.shl(a, seven), second), builder.lshr(a, one)
 
 
@@ -272,8 +285,8 @@ def _lookups(
     Sums stop at 255.  ``between(nibble, vector)`` emits other work, for the two to overlap.
     """
     n_queries = len(sums)
-    shuffle = _function(builder, "llvm.x86.avx2.pshuf.b", VECTOR, [VECTOR, VECTOR])
-    add = _function(builder, f"llvm.uadd.sat.v{LANES}i8", VECTOR, [VECTOR, VECTOR])
+    shuffle = function(builder, "llvm.x86.avx2.pshuf.b", VECTOR, [VECTOR, VECTOR])
+    add = function(builder, f"llvm.uadd.sat.v{LANES}i8", VECTOR, [VECTOR, VECTOR])
     before = builder.block
     loop, after = builder.append_basic_block("nibbles"), builder.append_basic_block("summed")
     builder.branch(loop)
@@ -287,11 +300,11 @@ def _lookups(
     sums = [list(row) for row in starts]
     for step in range(STEPS):
         nibble = builder.add(k, ir.Constant(LONG, step))
-        row = _past(builder, tables, nibble, n_queries * LANES)
-        items = _past(builder, tile, nibble, TILE)
-        table = [_load(builder, _at(builder, row, j * LANES)) for j in range(n_queries)]
+        row = past(builder, tables, nibble, n_queries * LANES)
+        items = past(builder, tile, nibble, TILE)
+        table = [load(builder, at(builder, row, j * LANES)) for j in range(n_queries)]
         for v in range(VECTORS):
-            bits = _load(builder, _at(builder, items, v * LANES))
+            bits = load(builder, at(builder, items, v * LANES))
             for j in range(n_queries):
                 found = builder.call(shuffle, [table[j], bits])
                 sums[j][v] = builder.call(add, [sums[j][v], found])
@@ -331,11 +344,11 @@ def _extend(builder: Any, sums: list[list[Any]], extents: Any) -> None:
     """Keep the least and the greatest of each lane."""
     for j, row in enumerate(sums):
         for side, sign in enumerate("<>"):
-            place = _at(builder, extents, (2 * j + side) * LANES)
-            value = _load(builder, place)
+            place = at(builder, extents, (2 * j + side) * LANES)
+            value = load(builder, place)
             for new in row:
                 value = builder.select(builder.icmp_unsigned(sign, new, value), new, value)
-            _store(builder, value, place)
+            store(builder, value, place)
 
 
 def _tile(context: Any, builder: Any, signature: Any, arguments: Any) -> tuple[Any, Any]:
@@ -345,45 +358,3 @@ def _tile(context: Any, builder: Any, signature: Any, arguments: Any) -> tuple[A
     size = builder.mul(n_nibbles, ir.Constant(LONG, TILE))
     start = builder.bitcast(array.data, BYTE.as_pointer())
     return builder.gep(start, [builder.mul(arguments[1], size)]), n_nibbles
-
-
-def _data(
-    context: Any, builder: Any, signature: Any, arguments: Any, which: tuple[int, ...]
-) -> list[Any]:
-    """Pointers to the first bytes of array arguments."""
-    arrays = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in which)
-    return [builder.bitcast(array.data, BYTE.as_pointer()) for array in arrays]
-
-
-def _function(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
-    """An LLVM intrinsic, declared once in a module."""
-    known = builder.module.globals.get(name)
-    return known or ir.Function(builder.module, ir.FunctionType(result, arguments), name)
-
-
-def _spread(builder: Any, value: Any) -> Any:
-    """A vector of one byte that is known only at run time."""
-    one = builder.insert_element(_splat(0), value, ir.Constant(WORD, 0))
-    return builder.shuffle_vector(one, _splat(0), ir.Constant(COUNTS, [0] * LANES))
-
-
-def _splat(value: int) -> Any:
-    return ir.Constant(VECTOR, [value] * LANES)
-
-
-def _at(builder: Any, pointer: Any, offset: int) -> Any:
-    return builder.gep(pointer, [ir.Constant(LONG, offset)])
-
-
-def _past(builder: Any, pointer: Any, count: Any, size: int) -> Any:
-    return builder.gep(pointer, [builder.mul(count, ir.Constant(LONG, size))])
-
-
-def _load(builder: Any, pointer: Any, kind: Any = VECTOR) -> Any:
-    value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
-    value.align = 1
-    return value
-
-
-def _store(builder: Any, value: Any, pointer: Any) -> None:
-    builder.store(value, builder.bitcast(pointer, value.type.as_pointer())).align = 1

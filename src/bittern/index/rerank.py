@@ -1,0 +1,136 @@
+"""Hits in another order: by real distances that the codes only approximate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bittern.checks import check_array, check_same_length, check_type, check_vectors
+from bittern.codes import Codes
+from bittern.errors import InputError
+from bittern.index.hits import NONE, Hits
+from bittern.registry import Registry
+
+__all__ = ["DISTANCES", "rerank", "rerank_asymmetric"]
+
+Floats = NDArray[np.float64]
+BLOCK = 1 << 22  # numbers compared at a time
+
+
+def rerank(
+    hits: Hits,
+    queries: ArrayLike,
+    vectors: ArrayLike,
+    *,
+    distance: str = "l2",
+    ids: ArrayLike | None = None,
+) -> Hits:
+    """The same hits by the distance of stored vectors; equal ones stay in their order.
+
+    ``queries`` are ``(n_queries, dim)`` and ``vectors`` ``(n, dim)``, those of ``ids``, or of the
+    ids 0, 1, … if there are none.  Distances are 'l2', 'l1' and 'cosine' (1 - cos).
+    """
+    q, v = check_vectors(queries, "rerank: queries"), check_vectors(vectors, "rerank: vectors")
+    check_same_length(q.shape[1], v.shape[1], "rerank: columns of queries and of vectors")
+    measure = DISTANCES[distance]
+    rows = _rows_of(hits, ids, len(v))
+    return _reordered(hits, len(q), lambda query, at: measure(q[query], v[rows[at]]), q.shape[1])
+
+
+def rerank_asymmetric(
+    hits: Hits, logits: ArrayLike, codes: Codes, *, ids: ArrayLike | None = None
+) -> Hits:
+    r"""The same hits by how far the real query is from the binary code.
+
+    ``logits`` are ``(n_queries, n_bits)``, the numbers :math:`z` whose signs are the query's bits.
+    With :math:`b_j = \pm 1` the bits of the item,
+
+    .. math:: d(z, b) = \sum_j |z_j| \, [\operatorname{sign}(z_j) \neq b_j]:
+
+    a bit that was decided by a hair counts as little.  It is half of :math:`\lVert z \rVert_1 -
+    z^\top b`, and with all :math:`|z_j| = 1` the Hamming distance.
+
+    ``codes`` are those of ``ids``, or of the ids 0, 1, … if there are none.
+
+    Reference: [Gordo-Perronnin-Gong-Lazebnik-2014].
+    """
+    check_type(codes, Codes, "rerank_asymmetric: codes")
+    z = check_vectors(logits, "rerank_asymmetric: logits").astype(np.float64)
+    check_same_length(z.shape[1], codes.n_bits, "rerank_asymmetric: columns of logits and bits")
+    rows, words, n_bits = _rows_of(hits, ids, len(codes)), codes.words, codes.n_bits
+
+    def measure(query: NDArray[np.int64], at: NDArray[np.int64]) -> Floats:
+        bits = Codes(words[rows[at]], n_bits).to_bits()
+        real = z[query]
+        return np.where(bits != (real > 0), np.abs(real), 0.0).sum(axis=1)
+
+    return _reordered(hits, len(z), measure, n_bits)
+
+
+def _l2(a: NDArray[Any], b: NDArray[Any]) -> Floats:
+    return np.sqrt(np.square(a.astype(np.float64) - b).sum(axis=1))
+
+
+def _l1(a: NDArray[Any], b: NDArray[Any]) -> Floats:
+    return np.abs(a.astype(np.float64) - b).sum(axis=1)
+
+
+def _cosine(a: NDArray[Any], b: NDArray[Any]) -> Floats:
+    """One minus the cosine; a vector of zeros has cosine 0 with everything."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    lengths = np.sqrt(np.square(a).sum(axis=1) * np.square(b).sum(axis=1))
+    products = (a * b).sum(axis=1)
+    return 1 - np.divide(products, lengths, out=np.zeros(len(a)), where=lengths > 0)
+
+
+DISTANCES: Registry[Callable[[NDArray[Any], NDArray[Any]], Floats]] = Registry(
+    "distance", {"l2": _l2, "l1": _l1, "cosine": _cosine}
+)
+
+
+def _rows_of(hits: Hits, ids: ArrayLike | None, n: int) -> NDArray[np.int64]:
+    """For each place of the hits, flat, the row of its id; -1 where the place is empty."""
+    check_type(hits, Hits, "rerank: hits")
+    wanted = hits.ids.ravel()
+    if ids is None:
+        missing = wanted >= n
+        rows = wanted
+    else:
+        known = check_array(ids, "rerank: ids")
+        if known.ndim != 1 or known.dtype.kind not in "iu":
+            raise InputError(f"rerank: ids must be 1-D whole numbers, got {known.dtype}.")
+        check_same_length(len(known), n, "rerank: the numbers of ids and of rows")
+        order = np.argsort(known, kind="stable")
+        places = np.minimum(np.searchsorted(known, wanted, sorter=order), n - 1)
+        rows = order[places]
+        missing = (known[rows] != wanted) & (wanted != NONE)
+        rows = np.where(wanted == NONE, NONE, rows)
+    if missing.any():
+        raise InputError(f"rerank: nothing is stored for the id {wanted[missing][0]}.")
+    return rows
+
+
+def _reordered(
+    hits: Hits,
+    n_queries: int,
+    measure: Callable[[NDArray[np.int64], NDArray[np.int64]], Floats],
+    width: int,
+) -> Hits:
+    """Hits sorted by new distances, which ``measure`` tells of queries and places, flat."""
+    check_same_length(n_queries, len(hits), "rerank: the numbers of queries and of rows of hits")
+    sizes = np.full(len(hits), hits.ids.shape[1]) if hits.offsets is None else hits.sizes
+    query = np.repeat(np.arange(len(hits)), sizes)
+    distances = np.full(hits.ids.size, np.inf)
+    found = np.flatnonzero(hits.ids.ravel() != NONE)
+    step = max(1, BLOCK // width)
+    for first in range(0, len(found), step):
+        at = found[first : first + step]
+        distances[at] = measure(query[at], at)
+    order = np.lexsort((distances, query))  # stable: equal ones stay in their order
+    shape = hits.ids.shape
+    return Hits(
+        hits.ids.ravel()[order].reshape(shape), distances[order].reshape(shape), hits.offsets
+    )

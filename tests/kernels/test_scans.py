@@ -1,0 +1,109 @@
+"""The searching kernels against their twins in NumPy."""
+
+import numpy as np
+import pytest
+
+from bittern.index.segments import build
+from bittern.kernels import runs, scan_reference, shells, tiles, vectors
+from bittern.kernels.found import nothing_found, put_in_order
+
+NONE = np.empty(0, bool)
+
+
+def octets_of(words):
+    return words.astype("<u8").view(np.uint8)
+
+
+def random_words(rng, n, n_words):
+    """Words near one another, so that there are ties and near items."""
+    few = rng.integers(0, 2**64, (5, n_words), dtype=np.uint64)
+    turned = np.uint64(1) << rng.integers(0, 64, (n, n_words, 4), dtype=np.uint64)
+    return few[rng.integers(0, 5, n)] ^ np.bitwise_xor.reduce(turned, axis=2)
+
+
+def nearest_by(module, queries, words, allowed, k):
+    found = nothing_found(len(queries), k, 64 * words.shape[1], len(words))
+    if module is tiles:
+        tables, laid = tiles.tables_of(octets_of(queries)), tiles.tiles_of(octets_of(words))
+        tiles.find_nearest(queries, tables, words, laid, allowed, k, found)
+    else:
+        runs.find_nearest(queries, len(words), runs.runs_of(words), allowed, k, found)
+    out = np.full((len(queries), k), -7), np.full((len(queries), k), -7, np.int32)
+    put_in_order(found, k, *out)
+    return out
+
+
+def within_by(module, queries, words, allowed, radius):
+    def find(places, rows, distances):
+        if module is tiles:
+            tables, laid = tiles.tables_of(octets_of(queries)), tiles.tiles_of(octets_of(words))
+            rest = radius, allowed, places, rows, distances
+            tiles.find_within(queries, tables, words, laid, *rest)
+        else:
+            laid = runs.runs_of(words)
+            runs.find_within(queries, len(words), laid, radius, allowed, places, rows, distances)
+
+    places = np.zeros((len(queries), radius + 1), np.int64)
+    find(places, np.empty(0, np.int64), np.empty(0, np.int32))
+    sizes = places.sum(axis=1)
+    rows, distances = np.empty(sizes.sum(), np.int64), np.empty(sizes.sum(), np.int32)
+    find((np.cumsum(places) - places.ravel()).reshape(places.shape), rows, distances)
+    return sizes, rows, distances
+
+
+MODULES = [runs, *([tiles] if vectors.available() else [])]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+@pytest.mark.parametrize("n_words", [1, 2, 4])
+@pytest.mark.parametrize("has_filter", [False, True])
+def test_scans_equal_their_twin(module, n_words, has_filter):
+    rng = np.random.default_rng(n_words)
+    words, queries = np.split(random_words(rng, 704, n_words), [700])
+    allowed = rng.random(700) < 0.6 if has_filter else NONE
+    for k in (1, 30, 300):
+        wanted = np.empty((4, k), np.int64), np.empty((4, k), np.int32)
+        scan_reference.find_nearest(queries, words, allowed, k, *wanted)
+        found = nearest_by(module, queries, words, allowed, k)
+        np.testing.assert_array_equal(found[0], wanted[0])
+        np.testing.assert_array_equal(found[1], wanted[1])
+    for radius in (0, 6, 64 * n_words):
+        wanted = scan_reference.find_within(queries, words, allowed, radius)
+        found = within_by(module, queries, words, allowed, radius)
+        for ours, theirs in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert len(wanted[1]) >= 4 * 300  # not vacuous
+
+
+@pytest.mark.parametrize("n_words", [1, 2, 3])
+@pytest.mark.parametrize("n_built", [700, 500])
+def test_tables_of_segments_equal_the_same_twin(n_words, n_built):
+    rng = np.random.default_rng(n_words)
+    words, queries = np.split(random_words(rng, 704, n_words), [700])
+    tables = build(words[:n_built], 64 * n_words, 4)
+    is_done, costs = np.zeros(4, bool), np.zeros(4)
+    for allowed in (NONE, rng.random(700) < 0.6):
+        given = queries, words, n_built, tables, allowed
+        wanted = np.empty((4, 30), np.int64), np.empty((4, 30), np.int32)
+        found = np.empty((4, 30), np.int64), np.empty((4, 30), np.int32)
+        scan_reference.find_nearest(queries, words, allowed, 30, *wanted)
+        shells.find_nearest(*given, 30, 1e15, *found, is_done, costs)
+        assert is_done.all() and costs.min() > 0
+        np.testing.assert_array_equal(found[0], wanted[0])
+        np.testing.assert_array_equal(found[1], wanted[1])
+        radius = 6 * n_words
+        sizes, rows, distances = scan_reference.find_within(queries, words, allowed, radius)
+        own_sizes = np.zeros(4, np.int64)
+        keys = shells.find_within(*given, radius, 1e15, own_sizes, is_done, costs)
+        np.testing.assert_array_equal(own_sizes, sizes)
+        np.testing.assert_array_equal(keys, (distances << 32) | rows)
+        assert is_done.all() and sizes.sum() > 20
+
+
+def test_a_search_that_costs_too_much_says_so():
+    words = random_words(np.random.default_rng(0), 700, 1)
+    tables, is_done, costs = build(words, 64, 4), np.ones(2, bool), np.zeros(2)
+    out = np.empty((2, 30), np.int64), np.empty((2, 30), np.int32)
+    shells.find_nearest(words[:2], words, 700, tables, NONE, 30, 50.0, *out, is_done, costs)
+    assert not is_done.any()
+    assert costs.max() <= 50.0 + shells.LOOKUP + shells.CANDIDATE * 700
