@@ -171,6 +171,17 @@ def normal(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def test_the_python_about_tables_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for source in blocks((ROOT / "docs" / "tables.md").read_text(), "python"):
+        exec(source, names)
+    out = capsys.readouterr().out
+    assert "micro-f1@r0" in out
+    assert "0.6667" in out
+    assert [path.name for path in tmp_path.iterdir()] == ["tables.npz"]
+
+
 def test_every_hasher_is_on_the_page_about_them():
     from bittern.hashing import HASHERS
 

@@ -11,8 +11,9 @@ import pytest
 
 import bittern as bt
 from bittern.errors import FileError, InputError
+from bittern.index import compare_with_ranking
 from bittern.report import figures
-from bittern.report.figures import draw_pr_curves, draw_tie_spread, figure_format
+from bittern.report.figures import draw_pr_curves, draw_tables, draw_tie_spread, figure_format
 
 MICRO = bt.Curve(np.array([0.0, 0.25, 1.0]), np.array([np.nan, 0.8, 0.3]), np.arange(3.0))
 INTERPOLATED = bt.Curve(np.arange(11) / 10, np.linspace(0.9, 0.2, 11))
@@ -26,7 +27,15 @@ def draw_spread(path):
     draw_tie_spread(path, [8, 16, 32], [0.2, 0.3, 0.4], [0.1, 0.25, 0.38], [0.4, 0.38, 0.42])
 
 
-DRAW = pytest.mark.parametrize("draw", [draw_curves, draw_spread])
+def draw_settings(path):
+    codes = bt.Codes.from_bits((np.arange(64)[:, None] >> np.arange(6)) & 1)
+    truth = bt.Relevance.from_classes(np.arange(64) // 8, np.arange(64) // 8)
+    surface = bt.table_surface(codes, codes, truth, bits_per_table=[2, 3, 6], n_tables=[1, 2])
+    profile = bt.TieProfile.from_codes(codes, codes, truth)
+    draw_tables(path, compare_with_ranking(surface, profile), title="A < B & C")
+
+
+DRAW = pytest.mark.parametrize("draw", [draw_curves, draw_spread, draw_settings])
 
 
 @DRAW

@@ -1,4 +1,4 @@
-"""Figures: precision-recall curves, and average precision with its spread over ties."""
+"""Figures: precision-recall curves, hash tables, and average precision with its tie spread."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import numpy as np
 
 from bittern.errors import InputError
 from bittern.files import atomic_write
+from bittern.index import RankingComparison
 from bittern.metrics import Curve
 
-__all__ = ["draw_pr_curves", "draw_tie_spread", "figure_format"]
+__all__ = ["draw_pr_curves", "draw_tables", "draw_tie_spread", "figure_format"]
 
 FORMATS = ("svg", "png", "pdf")
+MARKERS = ("o", "s", "^", "v", "D")
 # Okabe and Ito's colours, told apart by colour-blind people too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 
@@ -65,6 +67,26 @@ def draw_tie_spread(
     axes.set(xlabel="bits", ylabel="mean average precision", title=title)
     axes.set_ylim(0, min(1.0, 1.15 * max(best)))
     axes.legend(frameon=False, loc="lower right")
+    _save(figure, path)
+
+
+def draw_tables(
+    path: str | os.PathLike[str], comparison: RankingComparison, title: str = ""
+) -> None:
+    """Draw settings of hash tables, a line for each K over L, on the ranking's curve by radius."""
+    figure, axes = _blank(path)
+    surface, curve = comparison.surface, comparison.curve
+    axes.plot(curve.recall, curve.precision, color="0.7", lw=4, label="ranking, by radius")
+    for k, width in enumerate(surface.bits_per_table):
+        colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
+        recall, precision = surface.recall[k], surface.precision[k]
+        axes.plot(recall, precision, color=colour, marker=marker, ms=5, lw=1, label=f"K = {width}")
+        for x, y, n_tables in zip(recall, precision, surface.n_tables, strict=True):
+            if not np.isnan([x, y]).any():
+                offset = {"xytext": (3, 4), "textcoords": "offset points"}
+                axes.annotate(f"{n_tables}", (x, y), fontsize=7, color=colour, **offset)
+    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02), title=title)
+    axes.legend(frameon=False)
     _save(figure, path)
 
 

@@ -1,0 +1,174 @@
+"""Kernels of hash tables: keys, sorted buckets in flat arrays, and the union of what is found.
+
+Table t holds the database's positions ``ids[t]`` in the order of their keys.  The items whose keys
+begin with the prefix p, that is, for which ``key >> shift == p``, stand at ``directory[t, p] …
+directory[t, p + 1] - 1``.  With a shift of 0 a prefix is a key and its range is the bucket; else
+the keys stand beside the items in ``keys[t]``, and the bucket is searched in the range.
+
+Not checked here, guaranteed by ``bittern.index``: arrays are C-contiguous, keys are uint32 or
+uint64, a database has fewer than 2^32 items, outputs are long enough and zeroed.  Each kernel has a
+NumPy twin of the same name and signature in ``kernels.bucket_reference``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from bittern.kernels.bits import popcount
+
+DIGIT = 11  # bits sorted at a time: the counters stay in the nearest cache
+ONE = np.uint64(1)
+SIX = np.uint64(6)
+LOW = np.uint64(63)
+
+
+@njit(cache=True, nogil=True)
+def gather_keys(words, pieces, keys):
+    """Fill ``keys[i]`` with chosen bits of code i.
+
+    A piece ``(word, right, mask, left)`` moves a run of bits: those under the mask, after the word
+    was shifted to the right, go to the left by so many places.
+    """
+    for i in range(words.shape[0]):
+        key = np.uint64(0)
+        for p in range(pieces.shape[0]):
+            run = (words[i, pieces[p, 0]] >> pieces[p, 1]) & pieces[p, 2]
+            key |= run << pieces[p, 3]
+        keys[i] = key
+
+
+@njit(cache=True, nogil=True)
+def sort_keys(keys, n_bits, ids, spare_keys, spare_ids):
+    """Sort keys of so many bits in place, and fill ``ids`` with where each was; ties as they were.
+
+    By digits, the least first; the spare arrays are overwritten.
+    """
+    n, radix = keys.shape[0], 1 << DIGIT
+    low = np.uint64(radix - 1)
+    starts = np.empty(radix + 1, np.int64)
+    for i in range(n):
+        ids[i] = i
+    for done in range(0, n_bits, DIGIT):
+        shift = np.uint64(done)
+        for digit in range(radix + 1):
+            starts[digit] = 0
+        for i in range(n):
+            starts[((np.uint64(keys[i]) >> shift) & low) + ONE] += 1
+        for digit in range(radix):
+            starts[digit + 1] += starts[digit]
+        for i in range(n):
+            own = (np.uint64(keys[i]) >> shift) & low
+            place = starts[own]
+            spare_keys[place] = keys[i]
+            spare_ids[place] = ids[i]
+            starts[own] = place + 1
+        for i in range(n):
+            keys[i] = spare_keys[i]
+            ids[i] = spare_ids[i]
+
+
+@njit(cache=True, nogil=True)
+def count_prefixes(keys, shift, directory):
+    """Fill ``directory[p]`` with how many keys have a prefix below p."""
+    for i in range(keys.shape[0]):
+        directory[(np.uint64(keys[i]) >> shift) + ONE] += 1
+    for prefix in range(directory.shape[0] - 1):
+        directory[prefix + 1] += directory[prefix]
+
+
+@njit(cache=True, nogil=True)
+def find(key, shift, directory, keys):
+    """Where the bucket of a key begins and ends."""
+    prefix = key >> shift
+    start, stop = np.int64(directory[prefix]), np.int64(directory[prefix + ONE])
+    if keys.shape[0] > 0:
+        start = _first_not_below(keys, key, start, stop)
+        end = start
+        while end < stop and keys[end] == key:
+            end += 1
+        stop = end
+    return start, stop
+
+
+@njit(cache=True, nogil=True)
+def _first_not_below(keys, key, start, stop):
+    while start < stop:
+        middle = (start + stop) >> 1
+        if keys[middle] < key:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
+@njit(cache=True, nogil=True)
+def measure_buckets(query_keys, probes, shift, directory, keys, sizes):
+    """Fill ``sizes[q]`` with the items in all buckets of query q, repetitions counted.
+
+    ``query_keys[t, q]`` is its key in table t; it looks into the bucket of that key XOR each probe.
+    """
+    for q in range(query_keys.shape[1]):
+        for t in range(query_keys.shape[0]):
+            for p in range(probes.shape[0]):
+                key = query_keys[t, q] ^ probes[p]
+                start, stop = find(key, shift, directory[t], keys[t])
+                sizes[q] += stop - start
+
+
+@njit(cache=True, nogil=True)
+def collect(
+    query_keys,
+    probes,
+    shift,
+    directory,
+    keys,
+    ids,
+    excluded,
+    seen,
+    offsets,
+    found,
+    examined,
+    occupied,
+):
+    """Write the union of query q's buckets, in the order found, to ``found[offsets[q] …]``.
+
+    Without the item ``excluded[q]``, as if it were not there.  Fills ``offsets``; ``examined[q]``
+    counts repetitions; bit j of ``occupied[q]`` tells that look-up j found something.  ``seen`` has
+    a bit for each item; all are 0 before and after.
+    """
+    n = 0
+    for q in range(query_keys.shape[1]):
+        look_up = 0
+        for t in range(query_keys.shape[0]):
+            for p in range(probes.shape[0]):
+                key = query_keys[t, q] ^ probes[p]
+                start, stop = find(key, shift, directory[t], keys[t])
+                before = examined[q]
+                for i in range(start, stop):
+                    item = np.uint64(ids[t, i])
+                    if np.int64(item) == excluded[q]:
+                        continue
+                    examined[q] += 1
+                    bit = ONE << (item & LOW)
+                    if not seen[item >> SIX] & bit:
+                        seen[item >> SIX] |= bit
+                        found[n] = item
+                        n += 1
+                if examined[q] > before:
+                    occupied[q, look_up >> 3] |= np.uint8(1 << (look_up & 7))
+                look_up += 1
+        offsets[q + 1] = n
+        for i in range(offsets[q], n):
+            seen[np.uint64(found[i]) >> SIX] = 0
+
+
+@njit(cache=True, nogil=True)
+def measure_found(queries, words, offsets, found, distances):
+    """Fill ``distances`` with those of query q to its items ``found[offsets[q] …]``."""
+    for q in range(queries.shape[0]):
+        for i in range(offsets[q], offsets[q + 1]):
+            d = 0
+            for w in range(queries.shape[1]):
+                d += popcount(queries[q, w] ^ words[found[i], w])
+            distances[i] = d
