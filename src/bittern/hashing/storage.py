@@ -14,7 +14,7 @@ from bittern.files import atomic_write, existing_file, reading
 from bittern.hashing.base import Hasher
 from bittern.numpyfiles import stored_arrays
 
-__all__ = ["load", "save"]
+__all__ = ["decode_values", "encode_values", "load", "save"]
 
 FORMAT, VERSION = "bittern hasher", 1
 HEAD = "model"  # the array that holds the JSON, as octets
@@ -60,16 +60,18 @@ def _fitting(hasher: Hasher) -> Hasher:
 def _describe(hasher: Hasher, prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """A hasher as JSON; its arrays go beside, under names that begin with ``prefix``."""
     learned = {name: value for name, value in vars(hasher).items() if name.endswith("_")}
+    parameters, title = hasher.get_params(deep=False), type(hasher).__name__
     return {
         "hasher": hasher.name,
-        "parameters": _encode(hasher.get_params(deep=False), f"{prefix}parameter.", arrays, hasher),
-        "learned": _encode(learned, f"{prefix}learned.", arrays, hasher),
+        "parameters": encode_values(parameters, f"{prefix}parameter.", arrays, title),
+        "learned": encode_values(learned, f"{prefix}learned.", arrays, title),
     }
 
 
-def _encode(
-    values: dict[str, Any], prefix: str, arrays: dict[str, NDArray[Any]], hasher: Hasher
+def encode_values(
+    values: dict[str, Any], prefix: str, arrays: dict[str, NDArray[Any]], title: str
 ) -> dict[str, Any]:
+    """Parameters, or what was learned, as JSON; arrays go beside, under names with ``prefix``."""
     out: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, np.generic):
@@ -93,7 +95,7 @@ def _encode(
             out[name] = {"values": list(value)}
         else:
             raise InputError(
-                f"{type(hasher).__name__}: {name} of type {type(value).__name__} cannot be saved; "
+                f"{title}: {name} of type {type(value).__name__} cannot be saved; "
                 f"give a number, a string, or a hasher."
             )
     return out
@@ -103,15 +105,16 @@ def _build(model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Hasher:
     from bittern.hashing import HASHERS
 
     kind = HASHERS[model["hasher"]]
-    hasher = kind(**_decode(model["parameters"], arrays))
-    for name, value in _decode(model["learned"], arrays).items():
+    hasher = kind(**decode_values(model["parameters"], arrays))
+    for name, value in decode_values(model["learned"], arrays).items():
         if not name.isidentifier() or not name.endswith("_") or name.startswith("_"):
             raise ValueError(f"{name!r} is no name of what a hasher learns")
         setattr(hasher, name, value)
     return hasher
 
 
-def _decode(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def decode_values(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """What :func:`encode_values` was given."""
     out: dict[str, Any] = {}
     for name, entry in values.items():
         ((kind, value),) = entry.items()

@@ -1,0 +1,73 @@
+"""Collections that last: codes with ids, metadata and their recipe, in a file or on a server.
+
+>>> import tempfile, bittern as bt
+>>> from pathlib import Path
+>>> codes = bt.Codes.from_bits([[0, 0, 1], [0, 1, 1], [1, 1, 0]])
+>>> folder = tempfile.TemporaryDirectory()
+>>> with bt.store.create(Path(folder.name, "pets.bittern"), n_bits=3) as pets:
+...     ids = pets.add(codes, metadata={"label": ["cat", "dog", "cat"]})
+...     pets.search(codes[1], k=2).to_lists()
+...     pets.search(codes[1], k=2, where="label = 'cat'").to_lists()
+[[(1, 0), (0, 1)]]
+[[(0, 1), (2, 2)]]
+>>> folder.cleanup()
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from bittern.store.base import Collection, Items
+from bittern.store.recipe import Recipe
+
+if TYPE_CHECKING:
+    from bittern.features.base import Feature
+    from bittern.hashing.base import Hasher
+
+__all__ = ["Collection", "Items", "Recipe", "create", "is_address", "open"]
+
+MILVUS = "milvus://"
+
+
+def create(
+    place: str | os.PathLike[str],
+    n_bits: int | None = None,
+    *,
+    hasher: Hasher | None = None,
+    features: Feature | None = None,
+) -> Collection:
+    """Make an empty collection at a path or an address, and open it for writing.
+
+    An address is ``milvus://host:port/NAME``, or ``milvus:///path/to/file.db?collection=NAME`` for
+    Milvus Lite.  ``n_bits`` may be left out if there is a hasher.  ``hasher`` and ``features`` must
+    be fitted; with them, vectors and pictures can be added and searched for.
+    """
+    recipe = Recipe(hasher, features)
+    n_bits = recipe.bits(n_bits)
+    if is_address(place):
+        from bittern.store.served import ServedCollection
+
+        return ServedCollection.create(str(place), n_bits, recipe)
+    from bittern.store.embedded import EmbeddedCollection
+
+    return EmbeddedCollection.create(place, n_bits, recipe)
+
+
+def open(place: str | os.PathLike[str], *, read_only: bool = False) -> Collection:
+    """Open a collection that is there, for writing or for reading.
+
+    From a file, ``read_only`` gives a snapshot of this moment, also while another process writes.
+    """
+    if is_address(place):
+        from bittern.store.served import ServedCollection
+
+        return ServedCollection.open(str(place), read_only=read_only)
+    from bittern.store.embedded import EmbeddedCollection
+
+    return EmbeddedCollection.open(place, read_only=read_only)
+
+
+def is_address(place: str | os.PathLike[str]) -> bool:
+    """Whether the place is on a server rather than a path."""
+    return isinstance(place, str) and place.startswith(MILVUS)

@@ -1,0 +1,296 @@
+"""What every collection promises, wherever it is kept."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bittern.checks import check_array, check_count, check_same_length
+from bittern.codes import Codes
+from bittern.errors import InputError
+from bittern.index.hits import Hits
+from bittern.store.metadata import Columns, Metadata, columns_of
+from bittern.store.recipe import Recipe
+
+__all__ = ["TITLE", "Collection", "Ids", "Items"]
+
+TITLE = "Collection"  # who speaks in errors
+LARGEST = np.iinfo(np.int64).max
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """Items as they are kept: ids, codes, and what is known of each.
+
+    A key that an item lacks, or whose value was None or NaN, is not in its dictionary.
+    """
+
+    ids: Ids
+    codes: Codes
+    metadata: list[dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Collection(ABC):
+    """Codes with ids and metadata, and the hasher and the feature that made the codes.
+
+    Ids are distinct whole numbers from 0; those not given count on from the largest that ever was.
+    What is added, and what a query is, may be :class:`~bittern.Codes`, vectors (2-D, of numbers)
+    if there is a hasher, or pictures or texts if there is a feature too.
+
+    Hits are those of an index over all items: exact, nearest first, ties in the order of adding; an
+    item that :meth:`upsert` replaced counts as added then.  ``where`` is a condition of SQL on the
+    metadata and ``id``, such as ``label = 'cat' AND year > 1990``; an item that lacks a key does
+    not meet a condition on it.
+
+    One thread writes; any number may search between writes.
+    """
+
+    n_bits: int
+    read_only: bool
+    _is_open = True
+
+    def add(self, things: Any, ids: ArrayLike | None = None, metadata: Metadata = None) -> Ids:
+        """Add items and tell their ids; an id that is there already is refused.
+
+        ``metadata`` is a list of one dictionary per item, or a dictionary of columns.
+        """
+        codes, columns = self._given(things, metadata)
+        if ids is None:
+            new = self._counted_on(len(codes))
+        else:
+            new = _distinct(ids, len(codes))
+            there = self._which_exist(new)
+            if there.any():
+                raise InputError(
+                    f"{TITLE}: the id {new[there][0]} is there already; upsert() replaces items."
+                )
+        if len(new):
+            self._add(codes, new, columns)
+        return new
+
+    def upsert(self, things: Any, ids: ArrayLike, metadata: Metadata = None) -> Ids:
+        """Add items in place of those that have the same ids, if any have."""
+        codes, columns = self._given(things, metadata)
+        new = _distinct(ids, len(codes))
+        if len(new):
+            self._replace(codes, new, columns)
+        return new
+
+    def delete(self, ids: ArrayLike | None = None, *, where: str | None = None) -> int:
+        """Delete items by ids or by a condition, and tell how many.
+
+        An unknown id is refused, and then none is deleted.
+        """
+        self._check_writable()
+        if (ids is None) == (where is None):
+            raise InputError(f"{TITLE}: delete() takes ids or where, one of the two.")
+        if where is not None:
+            gone = self._matching(_condition(where))
+        else:
+            gone = np.unique(_whole_numbers(ids))
+            self._check_known(gone)
+        if len(gone):
+            self._delete(gone)
+        return len(gone)
+
+    def search(self, queries: Any, k: int, *, where: str | None = None) -> Hits:
+        """The k nearest items of each query that meet the condition, or all if they are fewer."""
+        k = check_count(k, f"{TITLE}: k")
+        return self._search(self._queries(queries), k, _condition(where))
+
+    def within(self, queries: Any, radius: int, *, where: str | None = None) -> Hits:
+        """All items at distance at most ``radius`` of each query that meet the condition."""
+        radius = check_count(radius, f"{TITLE}: radius", least=0)
+        return self._within(self._queries(queries), min(radius, self.n_bits), _condition(where))
+
+    def get(self, ids: ArrayLike) -> Items:
+        """The items of these ids, in this order; an unknown id is refused."""
+        self._check_open()
+        wanted = _whole_numbers(ids)
+        self._check_known(wanted)
+        return self._get(wanted)
+
+    def count(self, where: str | None = None) -> int:
+        """How many items meet the condition; all if there is none."""
+        self._check_open()
+        return self._count(_condition(where))
+
+    @property
+    def ids(self) -> Ids:
+        """The ids of all items."""
+        self._check_open()
+        return self._matching(None)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write all items to a Parquet file, whole or not at all.
+
+        Its columns are ``id``, ``word_0``, ``word_1``, … (bit j of a code is bit ``j % 64`` of word
+        ``j // 64``) and those of the metadata; its rows are in the order of adding.
+        """
+        self._check_open()
+        self._export(path)
+
+    def info(self) -> dict[str, Any]:
+        """What there is to know: place, numbers of items and bits, hasher, features, metadata."""
+        self._check_open()
+        return {
+            "place": self.place,
+            "n_items": len(self),
+            "n_bits": self.n_bits,
+            **self._about(),
+        }
+
+    def close(self) -> None:
+        """Let the file or the server go; closing again does nothing."""
+        if self._is_open:
+            self._is_open = False
+            self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __repr__(self) -> str:
+        size = f"{len(self):,} codes of {self.n_bits} bits" if self._is_open else "closed"
+        return f"<{TITLE} {self.place}: {size}>"
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where it is kept."""
+
+    @property
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """The hasher and the feature that make the codes."""
+
+    @abstractmethod
+    def _counted_on(self, n: int) -> Ids:
+        """That many ids after the largest that ever was."""
+
+    @abstractmethod
+    def _which_exist(self, ids: Ids) -> NDArray[np.bool_]:
+        """For each id whether an item has it."""
+
+    @abstractmethod
+    def _add(self, codes: Codes, ids: Ids, columns: Columns) -> None:
+        """Add items whose ids are new and distinct; at least one."""
+
+    @abstractmethod
+    def _replace(self, codes: Codes, ids: Ids, columns: Columns) -> None:
+        """Add items whose ids are distinct, after deleting those that have them."""
+
+    @abstractmethod
+    def _delete(self, ids: Ids) -> None:
+        """Delete items that are there, by distinct ids; at least one."""
+
+    @abstractmethod
+    def _matching(self, where: str | None) -> Ids:
+        """The ids of the items that meet a condition."""
+
+    @abstractmethod
+    def _search(self, queries: Codes, k: int, where: str | None) -> Hits: ...
+
+    @abstractmethod
+    def _within(self, queries: Codes, radius: int, where: str | None) -> Hits: ...
+
+    @abstractmethod
+    def _get(self, ids: Ids) -> Items:
+        """Items that are there."""
+
+    @abstractmethod
+    def _count(self, where: str | None) -> int: ...
+
+    @abstractmethod
+    def _export(self, path: str | os.PathLike[str]) -> None: ...
+
+    @abstractmethod
+    def _about(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _close(self) -> None: ...
+
+    def _given(self, things: Any, metadata: Metadata) -> tuple[Codes, Columns]:
+        self._check_writable()
+        codes = self._codes_of(things, f"{TITLE}: what is added")
+        return codes, columns_of(metadata, len(codes), TITLE)
+
+    def _queries(self, queries: Any) -> Codes:
+        self._check_open()
+        return self._codes_of(queries, f"{TITLE}: queries")
+
+    def _codes_of(self, things: Any, name: str) -> Codes:
+        """Codes as they are, or what the recipe makes of other things."""
+        codes = things if isinstance(things, Codes) else self.recipe.encode(things, name)
+        if codes.n_bits != self.n_bits:
+            raise InputError(
+                f"{name} must have the {self.n_bits} bits of the collection, got {codes.n_bits}."
+            )
+        return codes
+
+    def _check_known(self, ids: Ids) -> None:
+        there = self._which_exist(ids)
+        if not there.all():
+            raise InputError(f"{TITLE}: no item has the id {ids[~there][0]}.")
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise InputError(f"{TITLE}: {self.place} was closed; open() it again.")
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        if self.read_only:
+            raise InputError(
+                f"{TITLE}: {self.place} was opened for reading; open() it without read_only."
+            )
+
+
+def _distinct(ids: ArrayLike, n: int) -> Ids:
+    """Ids for n new items."""
+    new = _whole_numbers(ids)
+    check_same_length(len(new), n, f"{TITLE}: the numbers of ids and of items")
+    if new.min(initial=0) < 0:
+        raise InputError(f"{TITLE}: ids must be at least 0, got {new[new < 0][0]}.")
+    _, first = np.unique(new, return_index=True)
+    if len(first) < n:
+        again = np.ones(n, np.bool_)
+        again[first] = False
+        raise InputError(f"{TITLE}: ids must be distinct, {new[again][0]} is there twice.")
+    return new
+
+
+def _whole_numbers(ids: Any) -> Ids:
+    if isinstance(ids, Iterable) and not isinstance(ids, np.ndarray | list | tuple):
+        ids = list(ids)
+    i = check_array(ids, f"{TITLE}: ids")
+    if i.ndim != 1 or (i.dtype.kind not in "iu" and i.size):
+        raise InputError(
+            f"{TITLE}: ids must be a list of whole numbers, got {i.dtype} of shape {i.shape}; "
+            "other names of items go to the metadata."
+        )
+    if i.dtype.kind == "u" and i.max(initial=0) > LARGEST:
+        raise InputError(f"{TITLE}: ids must be at most {LARGEST}, got {i.max()}.")
+    return i.astype(np.int64)
+
+
+def _condition(where: str | None) -> str | None:
+    if where is not None and (not isinstance(where, str) or not where.strip()):
+        raise InputError(
+            f"{TITLE}: where must be a condition like \"label = 'cat'\", got {where!r}."
+        )
+    return where

@@ -1,0 +1,253 @@
+"""A DuckDB file held by one writer, or copied for a reader, with errors in one sentence.
+
+DuckDB lets one process write, and then no other may even read.  So a reader takes a copy of the
+file and its log, between two writes of the writer (it keeps a lock while it writes, the reader
+while it copies), and has from then on a snapshot that nothing changes and that holds up nobody.
+What is on disk between two writes is what would be there after a crash, from which DuckDB recovers
+all that was committed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bittern.errors import BitternError, FileError, MissingExtraError
+from bittern.files import existing_file
+
+__all__ = ["DuckFile", "duckdb_library", "first_line", "quoted"]
+
+DAMAGE = "Corrupt database file|Could not read enough bytes|Could not read all|truncated"
+_held: set[str] = set()  # files that this process writes
+
+
+class DuckFile:
+    """A connection to a DuckDB file: ``for_writing`` or a ``snapshot`` of it."""
+
+    def __init__(self, path: Path, connection: Any, guard: BinaryIO | None, scratch: Path) -> None:
+        self.path = path
+        self._connection = connection
+        self._guard = guard  # the file itself, open for its lock; None for a snapshot
+        self._scratch = scratch  # the one folder that DuckDB may write to beside the file
+        self._lock = threading.RLock()
+
+    @classmethod
+    def for_writing(cls, path: str | os.PathLike[str]) -> DuckFile:
+        """Open a file that is there, as the only one who may."""
+        source = existing_file(path)
+        _refuse_held(source)
+        try:
+            # It must stay open as long as DuckDB has the file: by POSIX, closing it would undo
+            # DuckDB's own lock.
+            guard = source.open("rb")
+        except OSError as error:
+            raise FileError(f"{source}: cannot be opened ({error.strerror}).") from error
+        scratch = _scratch()
+        try:
+            with _locked(guard, alone=True):
+                connection = _connect(source, source, scratch, read_only=False)
+        except BaseException:
+            guard.close()
+            raise
+        _held.add(os.path.realpath(source))
+        return cls(source, connection, guard, scratch)
+
+    @classmethod
+    def snapshot(cls, path: str | os.PathLike[str]) -> DuckFile:
+        """Open a copy, which is gone when it is closed."""
+        source = existing_file(path)
+        _refuse_held(source)
+        scratch = _scratch()
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            copy = Path(folder, "snapshot.duckdb")
+            try:
+                with source.open("rb") as file, _locked(file, alone=False):
+                    _copy(file, source, copy)
+            except OSError as error:
+                raise FileError(f"{source}: cannot be copied ({error.strerror}).") from error
+            connection = _connect(copy, source, scratch, read_only=True)
+        return cls(source, connection, None, scratch)
+
+    def rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
+        """The rows of an answer."""
+        with self._lock, self._speaking("cannot be read"):
+            return self._connection.execute(sql, parameters).fetchall()
+
+    def arrays(self, sql: str, **tables: dict[str, Any]) -> dict[str, Any]:
+        """The columns of an answer as arrays; ``tables`` of arrays can be named in the query."""
+        with self._lock, self._speaking("cannot be read"), _registered(self._connection, tables):
+            return self._connection.execute(sql).fetchnumpy()
+
+    @contextmanager
+    def transaction(self, **tables: dict[str, Any]) -> Iterator[Any]:
+        """A connection whose work is kept whole, and on disk, or not at all."""
+        with (
+            self._lock,
+            _locked(self._guard, alone=True),
+            self._speaking("cannot be written, and nothing of this write was kept"),
+            _registered(self._connection, tables),
+        ):
+            self._connection.begin()
+            try:
+                yield self._connection
+                self._connection.commit()
+            except BaseException:
+                with suppress(duckdb_library().Error):  # where the commit failed, nothing is open
+                    self._connection.rollback()
+                raise
+
+    def write_parquet(self, select: str, target: Path) -> None:
+        """The rows of a query as a Parquet file."""
+        try:
+            self._scratch.mkdir()
+            file = self._scratch / "export.parquet"
+            with self._lock, self._speaking("cannot be exported"):
+                self._connection.execute(f"COPY ({select}) TO {quoted(str(file))} (FORMAT parquet)")
+            shutil.move(file, target)
+        except OSError as error:
+            raise FileError(f"{target}: cannot be written ({error.strerror or error}).") from error
+        finally:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def close(self) -> None:
+        """Write what is in the log to the file, and let it go."""
+        with self._lock, _locked(self._guard, alone=True), self._speaking("cannot be closed"):
+            try:
+                self._connection.close()
+            finally:
+                _held.discard(os.path.realpath(self.path))
+                if self._guard is not None:
+                    self._guard.close()
+
+    @contextmanager
+    def _speaking(self, trouble: str) -> Iterator[None]:
+        """DuckDB's errors as one sentence; those of a condition are for the caller."""
+        duckdb = duckdb_library()
+        try:
+            yield
+        except BitternError:
+            raise
+        except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError):
+            raise
+        except RuntimeError as error:
+            if "interrupt" not in str(error).lower():
+                raise
+            raise KeyboardInterrupt from None  # which is what DuckDB was told
+        except duckdb.Error as error:
+            raise FileError(f"{self.path}: {trouble} ({first_line(error)}).") from error
+
+
+def duckdb_library() -> Any:
+    """DuckDB, which is an extra."""
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtraError("Collection: needs DuckDB; pip install 'bittern[store]'.") from None
+    return duckdb
+
+
+def first_line(error: Exception) -> str:
+    """What DuckDB says, without the kind of error before it and the advice after it."""
+    if re.search(DAMAGE, str(error)):
+        return "it is damaged, or not whole"
+    lines = str(error).strip().splitlines()
+    said = re.sub(r"^[A-Za-z ]+ Error: ", "", lines[0]) if lines else type(error).__name__
+    return said.rstrip(" .!")
+
+
+def quoted(text: str, mark: str = "'") -> str:
+    """Text as SQL writes it; with ``"`` for marks, a name."""
+    return mark + text.replace(mark, 2 * mark) + mark
+
+
+def _connect(path: Path, named: Path, scratch: Path, *, read_only: bool) -> Any:
+    """A connection that can reach no other file."""
+    duckdb = duckdb_library()
+    try:
+        connection = duckdb.connect(str(path), read_only=read_only)
+        try:
+            connection.execute(f"SET allowed_directories = [{quoted(str(scratch))}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+        except BaseException:
+            connection.close()
+            raise
+    except (duckdb.Error, RuntimeError, MemoryError) as error:
+        raise _refusal(named, error) from error
+    return connection
+
+
+def _refusal(path: Path, error: Exception) -> FileError:
+    """Why a file cannot be opened."""
+    said = str(error)
+    if "lock on file" in said:
+        holder = re.search(r"PID (\d+)", said)
+        who = f"another process ({holder[0]})" if holder else "another process"
+        return FileError(
+            f"{path}: {who} has it open for writing; close it there, or open with read_only=True."
+        )
+    if "not a valid DuckDB" in said:
+        return FileError(f"{path}: not a collection, nor any other DuckDB file.")
+    return FileError(f"{path}: not a readable collection ({first_line(error)}).")
+
+
+def _refuse_held(path: Path) -> None:
+    if os.path.realpath(path) in _held:
+        raise FileError(
+            f"{path}: is open for writing in this process; use that, or close it first."
+        )
+
+
+def _copy(file: BinaryIO, source: Path, target: Path) -> None:
+    """Copy the database, and beside it the log of what is not in it yet."""
+    with target.open("wb") as out:
+        shutil.copyfileobj(file, out, 1 << 20)
+    with suppress(FileNotFoundError):
+        shutil.copyfile(f"{source}.wal", f"{target}.wal")
+
+
+@contextmanager
+def _locked(file: BinaryIO | None, *, alone: bool) -> Iterator[None]:
+    """Keep others from writing (``alone``: and from copying) for as long as the block takes.
+
+    Where the system has no such locks (Windows), it does not let others open the file at all.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        file = None
+    if file is None:
+        yield
+        return
+    fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+    try:
+        yield
+    finally:
+        if not file.closed:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+@contextmanager
+def _registered(connection: Any, tables: dict[str, dict[str, Any]]) -> Iterator[None]:
+    """Arrays as tables, for as long as the block takes."""
+    for name, columns in tables.items():
+        connection.register(name, columns)
+    try:
+        yield
+    finally:
+        for name in tables:
+            with suppress(duckdb_library().Error):  # where the database gave up, so do its views
+                connection.unregister(name)
+
+
+def _scratch() -> Path:
+    """A name for a folder that nobody has yet."""
+    return Path(tempfile.gettempdir(), f"bittern-{secrets.token_hex(8)}")

@@ -1,0 +1,372 @@
+"""The collection in a file: DuckDB keeps the items, an index in memory answers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.codes import Codes
+from bittern.errors import FileError, InputError
+from bittern.files import existing_file, reading
+from bittern.index.base import Index
+from bittern.index.hits import Hits
+from bittern.index.multi import MultiIndex
+from bittern.store.base import TITLE, Collection, Ids, Items
+from bittern.store.duckfile import DuckFile, duckdb_library, first_line, quoted
+from bittern.store.metadata import IN_JSON, Column, Columns, value_of
+from bittern.store.recipe import Recipe
+
+__all__ = ["EmbeddedCollection"]
+
+FORMAT, VERSION = "bittern collection", 1
+IS_THERE = "EXISTS (SELECT 1 FROM codes WHERE codes.id = wanted.id)"
+
+
+class EmbeddedCollection(Collection):
+    """A collection in one DuckDB file, searched by a :class:`~bittern.MultiIndex` in memory.
+
+    A write that returned survives the death of the process, and of one that was under way nothing
+    is left.  One process may write at a time; a reader has a snapshot of the moment it opened.
+
+    The file has three tables: ``codes`` (position, id, word_0, …), ``metadata`` (id and a column
+    for each key), and ``bittern`` (the format, the length of the codes, the next id, and hasher and
+    feature as files of arrays and JSON).
+    """
+
+    def __init__(self, file: DuckFile, *, read_only: bool) -> None:
+        self._file, self.read_only = file, read_only
+        head = self._head()
+        self.n_bits, self._names = int(head["n_bits"]), dict(head["recipe"])
+        self._index: Index | None = None
+        self._next_id = int(self._entry("next_id"))
+        self._next_position = 0
+        self._kinds: dict[str, str] = {}  # of the columns of metadata
+        self._up_to_date()
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], n_bits: int, recipe: Recipe) -> Collection:
+        """Make a file, which must not be there yet, and open it."""
+        target = Path(path)
+        if target.exists():
+            raise FileError(f"{target}: is there already; open() it, or delete it first.")
+        if not target.absolute().parent.is_dir():
+            raise FileError(f"{target}: cannot be written (there is no such folder).")
+        head = {"format": FORMAT, "version": VERSION, "n_bits": n_bits, "recipe": recipe.names()}
+        entries = {"head": json.dumps(head).encode(), "next_id": b"0", **recipe.to_blobs()}
+        # A file that is half made must not be taken for a collection.
+        draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            _make(draft, n_bits, entries)
+            draft.rename(target)
+        finally:
+            draft.unlink(missing_ok=True)
+            draft.with_name(f"{draft.name}.wal").unlink(missing_ok=True)
+        return cls.open(target, read_only=False)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, read_only: bool) -> Collection:
+        """Open a file that is there, and build the index."""
+        existing_file(path)
+        file = DuckFile.snapshot(path) if read_only else DuckFile.for_writing(path)
+        try:
+            with reading(path, "collection"):
+                return cls(file, read_only=read_only)
+        except BaseException:
+            with suppress(FileError):
+                file.close()
+            raise
+
+    @property
+    def place(self) -> str:
+        """The path of the file."""
+        return str(self._file.path)
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The hasher and the feature, read when they are first needed."""
+        rows = self._file.rows("SELECT name, value FROM bittern")
+        blobs = {name: value for name, value in rows if name in ("hasher", "features")}
+        return Recipe.from_blobs(blobs, self.n_bits, self.place)
+
+    def _counted_on(self, n: int) -> Ids:
+        if self._next_id > np.iinfo(np.int64).max - n:
+            raise InputError(f"{TITLE}: ids cannot count on from {self._next_id - 1}; give them.")
+        return np.arange(self._next_id, self._next_id + n)
+
+    def _which_exist(self, ids: Ids) -> NDArray[np.bool_]:
+        wanted = {"row": np.arange(len(ids)), "id": ids}
+        found = self._file.arrays(f"SELECT row FROM wanted WHERE {IS_THERE}", wanted=wanted)
+        there = np.zeros(len(ids), np.bool_)
+        there[found["row"]] = True
+        return there
+
+    def _add(self, codes: Codes, ids: Ids, columns: Columns) -> None:
+        self._write(codes, ids, columns, np.empty(0, np.int64))
+
+    def _replace(self, codes: Codes, ids: Ids, columns: Columns) -> None:
+        self._write(codes, ids, columns, ids[self._which_exist(ids)])
+
+    def _delete(self, ids: Ids) -> None:
+        with self._changing() as index:
+            with self._file.transaction(wanted={"id": ids}) as connection:
+                _delete_wanted(connection)
+            index.remove(ids)
+
+    def _write(self, codes: Codes, ids: Ids, columns: Columns, old: Ids) -> None:
+        """Delete old items and add new ones in one transaction, then in the index."""
+        columns, changes = self._fitted(columns)
+        tables = {
+            "wanted": {"id": old},
+            "new_codes": {"id": ids, "position": self._next_position + np.arange(len(ids))}
+            | {f"word_{j}": np.ascontiguousarray(w) for j, w in enumerate(codes.words.T)},
+            "new_metadata": {"id": ids} | {name: c.values for name, c in columns.items()},
+        }
+        next_id = max(self._next_id, int(ids.max()) + 1)
+        with self._changing() as index:
+            with self._file.transaction(**tables) as connection:
+                for change in changes:
+                    connection.execute(change)
+                if len(old):
+                    _delete_wanted(connection)
+                connection.execute("INSERT INTO codes BY NAME SELECT * FROM new_codes")
+                connection.execute(_insertion(columns))
+                connection.execute(
+                    "UPDATE bittern SET value = ? WHERE name = 'next_id'", [str(next_id).encode()]
+                )
+            self._kinds |= {name: column.kind for name, column in columns.items()}
+            self._next_id, self._next_position = next_id, self._next_position + len(ids)
+            if len(old):
+                index.remove(old)
+            index.add(codes, ids)
+
+    @contextmanager
+    def _changing(self) -> Iterator[Index]:
+        """The index; if anything goes wrong, it is built anew from the file when it is needed."""
+        index, self._index = self._up_to_date(), None
+        yield index
+        self._index = index
+
+    def _fitted(self, columns: Columns) -> tuple[Columns, list[str]]:
+        """The columns as the table has them, and how the table must change before."""
+        changes = []
+        known = {name.lower(): name for name in self._kinds}
+        fitted = {}
+        for given, column in columns.items():
+            name = known.get(given.lower(), given)
+            there = self._kinds.get(name)
+            if there is None:
+                changes.append(f"ALTER TABLE metadata ADD COLUMN {_name(name)} {column.kind}")
+            elif there == "JSON":
+                column = column.as_json()
+            elif (there, column.kind) == ("BIGINT", "DOUBLE"):
+                changes.append(f"ALTER TABLE metadata ALTER COLUMN {_name(name)} TYPE DOUBLE")
+            elif (there, column.kind) == ("DOUBLE", "BIGINT"):
+                column = Column("DOUBLE", np.ma.asarray(column.values, np.float64))
+            elif there != column.kind:
+                raise InputError(
+                    f"{TITLE}: metadata '{name}' is of kind {there} in this collection, "
+                    f"got {column.kind}."
+                )
+            fitted[name] = column
+        return fitted, changes
+
+    def _matching(self, where: str | None) -> Ids:
+        if where is None:
+            return self._up_to_date().ids
+        with self._judging(where):
+            found = self._file.arrays(f"SELECT id FROM metadata WHERE ({where}\n)")
+            return found["id"]
+
+    @contextmanager
+    def _judging(self, where: str) -> Iterator[None]:
+        """Let pass what is a condition and nothing else; what is wrong with it is one sentence."""
+        duckdb = duckdb_library()
+        try:
+            self._check_is_condition(where)
+            yield
+        except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
+            known = ", ".join(["id", *self._kinds])
+            raise InputError(
+                f"{TITLE}: where cannot be {where!r} ({first_line(error)}); items have {known}."
+            ) from None
+
+    def _check_is_condition(self, where: str) -> None:
+        """Refuse what is not one expression, or looks at more than the item.
+
+        As DuckDB parses it: a SELECT of the expression must differ from a SELECT of TRUE in that
+        expression alone, and the expression must have no SELECT in it.
+        """
+        sql = "SELECT json_serialize_sql(?::VARCHAR), json_serialize_sql('SELECT (true)')"
+        asked, plain = map(json.loads, self._file.rows(sql, [f"SELECT ({where}\n)"])[0])
+        if asked["error"]:
+            said = str(asked["error_message"]).splitlines()[0].rstrip(".!")
+            raise InputError(f"{TITLE}: where must be one condition, got {where!r} ({said}).")
+        selected = [_taken_out(tree) for tree in (asked, plain)]
+        is_one = asked == plain and all(len(expressions) == 1 for expressions in selected)
+        if not is_one or _has_subquery(selected[0]):
+            raise InputError(
+                f"{TITLE}: where must be one condition on the metadata, without SELECT, "
+                f"got {where!r}."
+            )
+
+    def _search(self, queries: Codes, k: int, where: str | None) -> Hits:
+        return self._up_to_date().search(queries, k, where=self._allowed(where))
+
+    def _within(self, queries: Codes, radius: int, where: str | None) -> Hits:
+        return self._up_to_date().within(queries, radius, where=self._allowed(where))
+
+    def _allowed(self, where: str | None) -> Ids | None:
+        return None if where is None else self._matching(where)
+
+    def _get(self, ids: Ids) -> Items:
+        wanted = {"wanted": {"id": np.unique(ids)}}
+        codes = self._file.arrays("SELECT codes.* FROM codes SEMI JOIN wanted USING (id)", **wanted)
+        rows = np.argsort(codes["id"])[np.searchsorted(np.sort(codes["id"]), ids)]
+        known = self._known_of(np.unique(ids))
+        return Items(ids, self._codes(codes)[rows], [dict(known[i]) for i in ids.tolist()])
+
+    def _known_of(self, ids: Ids) -> dict[int, dict[str, Any]]:
+        """The metadata of items by id."""
+        names = ", ".join(["id", *map(_name, self._kinds)])
+        listed = ", ".join(map(str, ids.tolist()))
+        rows = (
+            self._file.rows(f"SELECT {names} FROM metadata WHERE id IN ({listed})")
+            if listed
+            else []
+        )
+        return {
+            row[0]: {
+                name: value_of(value, kind)
+                for (name, kind), value in zip(self._kinds.items(), row[1:], strict=True)
+                if value is not None
+            }
+            for row in rows
+        }
+
+    def _count(self, where: str | None) -> int:
+        if where is None:
+            return len(self._up_to_date())
+        with self._judging(where):
+            return int(self._file.rows(f"SELECT count(*) FROM metadata WHERE ({where}\n)")[0][0])
+
+    def _export(self, path: str | os.PathLike[str]) -> None:
+        words = ", ".join(f"codes.word_{j}" for j in range(_n_words(self.n_bits)))
+        names = "".join(f", metadata.{_name(name)}" for name in self._kinds)
+        select = f"SELECT codes.id, {words}{names} FROM codes JOIN metadata USING (id)"
+        self._file.write_parquet(f"{select} ORDER BY codes.position", Path(path))
+
+    def _about(self) -> dict[str, Any]:
+        size = self._file.path.stat().st_size if self._file.path.exists() else 0
+        return {**self._names, "metadata": dict(self._kinds), "n_bytes": size}
+
+    def _close(self) -> None:
+        self._index = None
+        self._file.close()
+
+    def _up_to_date(self) -> Index:
+        """The index, built from the file if it is not in step with it."""
+        if self._index is None:
+            columns = self._file.arrays("SELECT * FROM codes ORDER BY position")
+            self._next_position = int(columns["position"].max(initial=-1)) + 1
+            self._next_id = int(self._entry("next_id"))
+            self._kinds = self._read_kinds()
+            index = MultiIndex()
+            if len(columns["id"]):
+                self._fill(index, columns)
+            self._index = index
+        return self._index
+
+    def _fill(self, index: Index, columns: dict[str, Any]) -> None:
+        try:
+            index.add(self._codes(columns), columns["id"])
+        except InputError as error:  # what DuckDB keeps well need not be what we wrote
+            raise FileError(f"{self.place}: not a readable collection: {error}") from error
+
+    def _codes(self, columns: dict[str, Any]) -> Codes:
+        words = [columns[f"word_{j}"] for j in range(_n_words(self.n_bits))]
+        return Codes(np.ascontiguousarray(np.stack(words, axis=1)), self.n_bits)
+
+    def _read_kinds(self) -> dict[str, str]:
+        rows = self._file.rows("SELECT name, type FROM pragma_table_info('metadata')")
+        return {name: kind for name, kind in rows if name != "id"}
+
+    def _head(self) -> dict[str, Any]:
+        """The format, checked: the file may be of someone else, or of a later version."""
+        tables = {name for (name,) in self._file.rows("SELECT table_name FROM duckdb_tables()")}
+        if not {"bittern", "codes", "metadata"} <= tables:
+            raise FileError(f"{self._file.path}: is a DuckDB file, but not a collection.")
+        head: dict[str, Any] = json.loads(self._entry("head"))
+        if head.get("format") != FORMAT:
+            raise FileError(f"{self._file.path}: is a DuckDB file, but not a collection.")
+        if head.get("version") != VERSION:
+            raise FileError(
+                f"{self._file.path}: was written by another version of this package "
+                f"(format {head.get('version')}, this one reads {VERSION})."
+            )
+        return head
+
+    def _entry(self, name: str) -> bytes:
+        rows = self._file.rows("SELECT value FROM bittern WHERE name = ?", [name])
+        if len(rows) != 1:
+            raise FileError(f"{self._file.path}: not a readable collection ('{name}' is missing).")
+        value: bytes = rows[0][0]
+        return value
+
+
+def _make(draft: Path, n_bits: int, entries: dict[str, bytes]) -> None:
+    """A DuckDB file with empty tables."""
+    duckdb = duckdb_library()
+    words = ", ".join(f"word_{j} UBIGINT" for j in range(_n_words(n_bits)))
+    try:
+        with duckdb.connect(str(draft)) as connection:
+            connection.execute(f"CREATE TABLE codes (position BIGINT, id BIGINT, {words})")
+            connection.execute("CREATE TABLE metadata (id BIGINT)")
+            connection.execute("CREATE TABLE bittern (name VARCHAR, value BLOB)")
+            for name, value in entries.items():
+                connection.execute("INSERT INTO bittern VALUES (?, ?)", [name, value])
+    except duckdb.Error as error:
+        raise FileError(f"{draft}: cannot be written ({first_line(error)}).") from error
+
+
+def _insertion(columns: Columns) -> str:
+    """The statement that adds ``new_metadata``; JSON text becomes what the column holds."""
+    names = ["id", *map(_name, columns)]
+    values = [
+        f"{_name(name)}::JSON::{column.kind}" if column.kind in IN_JSON else _name(name)
+        for name, column in columns.items()
+    ]
+    listed = ", ".join(["id", *values])
+    return f"INSERT INTO metadata ({', '.join(names)}) SELECT {listed} FROM new_metadata"
+
+
+def _delete_wanted(connection: Any) -> None:
+    for table in ("codes", "metadata"):
+        connection.execute(f"DELETE FROM {table} WHERE id IN (SELECT id FROM wanted)")
+
+
+def _taken_out(tree: dict[str, Any]) -> list[Any]:
+    """The expressions that a parsed SELECT selects, which are then no longer in it."""
+    statements = tree["statements"]
+    return statements[0]["node"].pop("select_list", []) if len(statements) == 1 else []
+
+
+def _has_subquery(tree: Any) -> bool:
+    if isinstance(tree, dict):
+        return tree.get("class") == "SUBQUERY" or any(map(_has_subquery, tree.values()))
+    return isinstance(tree, list) and any(map(_has_subquery, tree))
+
+
+def _name(name: str) -> str:
+    return quoted(name, '"')
+
+
+def _n_words(n_bits: int) -> int:
+    return -(-n_bits // 64)

@@ -1,0 +1,195 @@
+"""What is known of items beside their codes: columns, each of one kind."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_same_length
+from bittern.errors import InputError
+
+__all__ = ["Column", "Columns", "Metadata", "columns_of", "rows_of", "value_of"]
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RESERVED = {"id", "position", "code"}
+IN_JSON = ("VARCHAR[]", "JSON")  # kinds whose values are kept as JSON text on their way
+LARGEST = np.iinfo(np.int64).max
+Metadata = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """Values of one kind, in SQL's words; those that are lacking are masked.
+
+    BOOLEAN, BIGINT and DOUBLE are arrays of numbers, VARCHAR is strings, VARCHAR[] (lists of
+    strings) and JSON (all else) are JSON text.
+    """
+
+    kind: str
+    values: np.ma.MaskedArray[Any, Any]
+
+    def as_json(self) -> Column:
+        """The same values where each may be of another kind."""
+        if self.kind in IN_JSON:
+            return Column("JSON", self.values)
+        filled = [None if v is None else json.dumps(v) for v in self.values.tolist()]
+        return Column("JSON", _masked_text(filled))
+
+
+Columns = dict[str, Column]
+
+
+def columns_of(metadata: Metadata, n: int, owner: str) -> Columns:
+    """Columns of n items, from a dictionary of columns or a list of one dictionary per item."""
+    if metadata is None:
+        return {}
+    given = metadata if isinstance(metadata, Mapping) else _turned(metadata, n, owner)
+    _check_names(given, owner)
+    columns = {}
+    for name, values in given.items():
+        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+            raise InputError(
+                f"{owner}: metadata '{name}' must be a list of one value per item, "
+                f"got {type(values).__name__}."
+            )
+        check_same_length(len(values), n, f"{owner}: the numbers of items and of '{name}'")
+        column = _column(values, f"{owner}: metadata '{name}'")
+        if column is not None:
+            columns[name] = column
+    return columns
+
+
+def rows_of(columns: Columns, n: int) -> list[dict[str, Any]]:
+    """A dictionary for each of n items, without what it lacks."""
+    rows: list[dict[str, Any]] = [{} for _ in range(n)]
+    for name, column in columns.items():
+        for row, value in zip(rows, column.values.tolist(), strict=True):
+            if value is not None:
+                row[name] = value_of(value, column.kind)
+    return rows
+
+
+def value_of(stored: Any, kind: str) -> Any:
+    """The value that was given, from how a column keeps it."""
+    return json.loads(stored) if kind in IN_JSON and isinstance(stored, str) else stored
+
+
+def _turned(rows: Sequence[Mapping[str, Any]], n: int, owner: str) -> dict[str, list[Any]]:
+    """Columns from rows."""
+    listed = list(rows)
+    check_same_length(len(listed), n, f"{owner}: the numbers of items and of metadata")
+    for i, row in enumerate(listed):
+        if not isinstance(row, Mapping):
+            raise InputError(
+                f"{owner}: metadata must be one dictionary per item, item {i} has "
+                f"{type(row).__name__}."
+            )
+    names = dict.fromkeys(name for row in listed for name in row)
+    return {name: [row.get(name) for row in listed] for name in names}
+
+
+def _check_names(names: Mapping[str, Any], owner: str) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        if not isinstance(name, str) or not NAME.fullmatch(name) or name.lower() in RESERVED:
+            raise InputError(
+                f"{owner}: a key of metadata is of letters, digits and _, and none of "
+                f"{', '.join(sorted(RESERVED))}; got {name!r}."
+            )
+        if seen.setdefault(name.lower(), name) != name:
+            raise InputError(
+                f"{owner}: keys of metadata must differ by more than case, "
+                f"got '{seen[name.lower()]}' and '{name}'."
+            )
+
+
+def _column(values: Any, name: str) -> Column | None:
+    """A column of whatever kind holds all values; None if there are no values."""
+    if isinstance(values, np.ndarray) and not np.ma.isMaskedArray(values) and values.ndim == 1:
+        column = _from_array(values, name)
+    else:
+        column = None
+    if column is None:
+        column = _from_list([_plain(v) for v in list(values)], name)
+    return None if np.ma.getmaskarray(column.values).all() else column
+
+
+def _from_array(values: NDArray[Any], name: str) -> Column | None:
+    """The quick way for arrays of numbers and strings; None for others."""
+    kind = values.dtype.kind
+    if kind == "U":
+        return Column("VARCHAR", _masked_text(_encodable(values.tolist(), name)))
+    if kind == "u" and values.max(initial=0) > LARGEST:
+        raise InputError(f"{name} must be at most {LARGEST}, got {values.max()}.")
+    if kind == "f":
+        reals = values.astype(np.float64)
+        return Column("DOUBLE", np.ma.masked_array(reals, np.isnan(reals)))
+    if kind in "iub":
+        target: Any = np.bool_ if kind == "b" else np.int64
+        whole = np.ma.masked_array(values.astype(target), np.zeros(len(values), np.bool_))
+        return Column("BOOLEAN" if kind == "b" else "BIGINT", whole)
+    return None
+
+
+def _from_list(values: list[Any], name: str) -> Column:
+    kinds = {type(v) for v in values if v is not None}
+    if kinds == {bool}:
+        return Column("BOOLEAN", _masked(values, np.bool_))
+    if kinds == {int} and all(abs(v) <= LARGEST for v in values if v is not None):
+        return Column("BIGINT", _masked(values, np.int64))
+    if kinds and kinds <= {int, float}:
+        return Column("DOUBLE", _masked(values, np.float64))
+    if kinds == {str}:
+        return Column("VARCHAR", _masked_text(_encodable(values, name)))
+    is_words = kinds <= {list} and all(type(w) is str for v in values for w in v or ())
+    return Column("VARCHAR[]" if is_words else "JSON", _masked_text(_as_json(values, name)))
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, tuples and paths as Python's own; NaN as None."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, tuple):
+        value = list(value)
+    if hasattr(value, "__fspath__"):
+        value = str(value)
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _masked(values: list[Any], dtype: Any) -> np.ma.MaskedArray[Any, Any]:
+    filled = np.array([0 if v is None else v for v in values], dtype)
+    return np.ma.masked_array(filled, [v is None for v in values])
+
+
+def _masked_text(values: list[str | None]) -> np.ma.MaskedArray[Any, Any]:
+    filled = np.empty(len(values), object)
+    filled[:] = ["" if v is None else v for v in values]
+    return np.ma.masked_array(filled, [v is None for v in values])
+
+
+def _as_json(values: list[Any], name: str) -> list[str | None]:
+    try:
+        text = [None if v is None else json.dumps(v, allow_nan=False) for v in values]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} must be numbers, strings, booleans, or lists or dictionaries of them "
+            f"({error})."
+        ) from None
+    return _encodable(text, name)
+
+
+def _encodable(values: list[Any], name: str) -> list[str | None]:
+    for i, value in enumerate(values):
+        try:
+            if value is not None:
+                value.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{name} must be text, that of item {i} is not ({value!r}).") from None
+    return values

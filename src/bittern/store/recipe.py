@@ -1,0 +1,180 @@
+"""The hasher and the feature of a collection: from pictures and vectors to its codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_count
+from bittern.codes import MAX_BITS, Codes
+from bittern.errors import BitternError, FileError, InputError
+from bittern.files import reading
+from bittern.numpyfiles import stored_arrays
+
+if TYPE_CHECKING:
+    from bittern.features.base import Feature
+    from bittern.hashing.base import Hasher
+
+__all__ = ["Recipe"]
+
+HEAD = "feature"  # the array that holds the JSON, as octets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """A fitted hasher and a fitted feature; either may be lacking."""
+
+    hasher: Hasher | None = None
+    features: Feature | None = None
+
+    def __post_init__(self) -> None:
+        if self.hasher is not None:
+            from bittern.hashing.base import Hasher
+
+            if not isinstance(self.hasher, Hasher):
+                raise InputError(
+                    f"Collection: hasher must be one of bittern.hashing, fitted, got "
+                    f"{type(self.hasher).__name__}."
+                )
+        if self.features is not None:
+            _check_feature(self.features)
+
+    def bits(self, n_bits: int | None) -> int:
+        """The length of the codes, as asked and as the hasher has it."""
+        if self.hasher is not None and n_bits not in (None, self.hasher.n_bits):
+            raise InputError(
+                f"Collection: n_bits must be the hasher's {self.hasher.n_bits}, got {n_bits}."
+            )
+        if n_bits is None and self.hasher is None:
+            raise InputError("Collection: give n_bits, or the hasher that makes the codes.")
+        found = n_bits if self.hasher is None else self.hasher.n_bits
+        return check_count(found, "Collection: n_bits", most=MAX_BITS)
+
+    def encode(self, things: Any, name: str) -> Codes:
+        """The codes of vectors, pictures or texts."""
+        if self.hasher is None:
+            raise InputError(
+                f"{name} must be Codes, as this collection has no hasher, got "
+                f"{type(things).__name__}."
+            )
+        if _are_vectors(things):
+            return self.hasher.encode(things)
+        if self.features is not None:
+            return self.hasher.encode(self.features.transform(things))
+        if isinstance(things, np.ndarray) and things.ndim > 2:  # of a hasher that takes pictures
+            return self.hasher.encode(things)
+        raise InputError(
+            f"{name} must be Codes or vectors (2-D, of numbers), as this collection has no "
+            f"features, got {type(things).__name__}."
+        )
+
+    def names(self) -> dict[str, str | None]:
+        """The names of hasher and feature."""
+        return {
+            "hasher": None if self.hasher is None else self.hasher.name,
+            "features": None if self.features is None else self.features.name,
+        }
+
+    def to_blobs(self) -> dict[str, bytes]:
+        """Hasher and feature as files of arrays and JSON, by name."""
+        blobs = {}
+        if self.hasher is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder, "hasher.npz")
+                self.hasher.save(file)
+                blobs["hasher"] = file.read_bytes()
+        if self.features is not None:
+            blobs["features"] = _feature_bytes(self.features)
+        return blobs
+
+    @classmethod
+    def from_blobs(cls, blobs: Mapping[str, bytes], n_bits: int, place: str) -> Recipe:
+        """What :meth:`to_blobs` gave; nothing in it is run."""
+        if not blobs:
+            return cls()
+        from bittern.hashing.storage import load
+
+        with tempfile.TemporaryDirectory() as folder:
+            files = {name: Path(folder, f"{name}.npz") for name in blobs}
+            for name, file in files.items():
+                file.write_bytes(blobs[name])
+            try:
+                hasher = load(files["hasher"]) if "hasher" in files else None
+                features = _feature(files["features"]) if "features" in files else None
+            except FileError as error:
+                said = str(error).replace(f"{folder}/", "")
+                raise FileError(f"{place}: its recipe cannot be read: {said}") from error
+        if hasher is not None and hasher.n_bits != n_bits:
+            raise FileError(
+                f"{place}: its hasher makes codes of {hasher.n_bits} bits, but its codes have "
+                f"{n_bits}."
+            )
+        return cls(hasher, features)
+
+
+def _are_vectors(things: Any) -> bool:
+    """Whether it is 2-D and of numbers, in memory or on disk."""
+    if hasattr(things, "ndim") and hasattr(things, "dtype"):
+        return things.ndim == 2 and np.dtype(things.dtype).kind in "fiub"
+    try:
+        array = np.asarray(things)
+    except ValueError:  # pictures of different sizes
+        return False
+    return array.ndim == 2 and array.dtype.kind in "fiub"
+
+
+def _check_feature(features: Any) -> None:
+    from bittern.features import FEATURES
+
+    if FEATURES.get(getattr(features, "name", "")) is not type(features):
+        raise InputError(
+            "Collection: features must be one of bittern.features, fitted, got "
+            f"{type(features).__name__}."
+        )
+
+
+def _feature_bytes(features: Feature) -> bytes:
+    from bittern.hashing.storage import encode_values
+
+    arrays: dict[str, NDArray[Any]] = {}
+    title, parameters = type(features).__name__, features.get_params(deep=False)
+    learned = {
+        name: value
+        for name, value in vars(features).items()
+        if name.endswith("_") and not name.startswith("_")
+    }
+    head = {
+        "feature": features.name,
+        "parameters": encode_values(parameters, "parameter.", arrays, title),
+        "learned": encode_values(learned, "learned.", arrays, title),
+    }
+    arrays[HEAD] = np.frombuffer(json.dumps(head).encode(), np.uint8)
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=False, **arrays)
+    return stream.getvalue()
+
+
+def _feature(file: Path) -> Feature:
+    from bittern.features import FEATURES
+    from bittern.hashing.storage import decode_values
+
+    with reading(file, "feature"):
+        arrays = {name: array.load() for name, array in stored_arrays(file).items()}
+        head = json.loads(arrays.pop(HEAD).tobytes())
+        try:
+            features = FEATURES[head["feature"]](**decode_values(head["parameters"], arrays))
+        except BitternError as error:
+            raise FileError(f"{file}: not a readable feature: {error}") from error
+        for name, value in decode_values(head["learned"], arrays).items():
+            if not name.isidentifier() or not name.endswith("_") or name.startswith("_"):
+                raise ValueError(f"{name!r} is no name of what a feature learns")
+            setattr(features, name, value)
+    return features

@@ -1,0 +1,189 @@
+"""Milvus behind the same interface: its conditions, its ties, its limits, and a real server."""
+
+import socket
+from contextlib import ExitStack
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from places import new_place, random_codes, skip_without_milvus
+
+import bittern as bt
+from bittern.errors import FileError, InputError
+from bittern.store.address import Address
+from bittern.store.conditions import to_milvus
+
+N_BITS = 10  # few, so that nearly every hit is tied
+CODES = random_codes(400, N_BITS)
+QUERIES = random_codes(5, N_BITS, random_state=1)
+
+
+@pytest.mark.parametrize(
+    ("sql", "milvus"),
+    [
+        ("label = 'cat'", '$meta["label"] == "cat"'),
+        ("id <= 7", "id <= 7"),
+        ("label = 'it''s \"x\"'", '$meta["label"] == "it\'s \\"x\\""'),
+        ('"Label" == -1.5e3', '$meta["Label"] == -1.5e3'),
+        ("a <> 3", '($meta["a"] < 3 or $meta["a"] > 3)'),
+        ("a != TRUE", '$meta["a"] == false'),
+        ("a = 1 or b = 2 and c = 3", '($meta["a"] == 1 or ($meta["b"] == 2 and $meta["c"] == 3))'),
+        ("NOT (a < 1 AND b >= 2)", '($meta["a"] >= 1 or $meta["b"] < 2)'),
+        ("not not a > 1", '$meta["a"] > 1'),
+        ("a IN (1, 'x')", '$meta["a"] in [1, "x"]'),
+        ("a NOT IN (1)", '($meta["a"] < 1 or $meta["a"] > 1)'),
+        ("a NOT BETWEEN 1 AND 2", '($meta["a"] < 1 or $meta["a"] > 2)'),
+        ("a LIKE 'x%'", '$meta["a"] like "x%"'),
+    ],
+)
+def test_conditions_are_said_in_the_words_of_milvus(sql, milvus):
+    assert to_milvus(sql) == milvus
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "a",
+        "a =",
+        "a = b",
+        "= 3",
+        "a = 1 b = 2",
+        "(a = 1",
+        "a = 1)",
+        "a = 'x",
+        "a IN ()",
+        "a IN 3",
+        "a IS NULL",
+        "upper(a) = 'X'",
+        "a = 1; b = 2",
+        "a LIKE '%x'",
+        "a LIKE 'x_y%'",
+        "a LIKE 'x'",
+        "a LIKE 3",
+        "a NOT LIKE 'x%'",
+        '"a""] == 1 or id > 0 or $meta[""b" = 1',
+        "a BETWEEN 1 OR 2",
+        "TRUE",
+    ],
+)
+def test_other_conditions_are_refused_and_never_sent(sql):
+    with pytest.raises(InputError, match="Milvus"):
+        to_milvus(sql)
+
+
+def test_addresses():
+    assert Address.parse("milvus://h:1/x") == Address("http://h:1", "x", "", None)
+    assert Address.parse("milvus://me:p%40ss@h/x").token == "me:p@ss"
+    lite = Address.parse("milvus:///a%20b/c.db")
+    assert (lite.file, lite.name) == ("/a b/c.db", "items")
+    for bad in ("milvus://h:port/x", "milvus://h/", "milvus:///a.txt", "milvus://h/x?y=1"):
+        with pytest.raises(InputError, match="an address is"):
+            Address.parse(bad)
+
+
+def fill(collection):
+    """The same writes, whatever the store."""
+    labels = ["cat", "dog", None, "cow"] * 100
+    collection.add(CODES[:300], metadata={"label": labels[:300], "n": np.arange(300)})
+    collection.add(CODES[300:], ids=np.arange(1099, 999, -1), metadata={"label": labels[300:]})
+    collection.upsert(CODES[7:9], [5, 6], metadata=[{"label": "cat"}, {}])
+    collection.delete(where="label = 'dog' AND n < 50")
+    collection.delete([20, 1050])
+
+
+def check_same(served, embedded):
+    """Every answer of the one is that of the other, ties and the last tie too."""
+    assert len(served) == len(embedded) > 300
+    for where in (None, "label = 'cat'", "NOT label = 'cat'", "n BETWEEN 3 AND 250 OR id > 1000"):
+        for k in (1, 4, 60, 1000):
+            hits = served.search(QUERIES, k, where=where)
+            assert hits.to_lists() == embedded.search(QUERIES, k, where=where).to_lists()
+        for radius in (0, 3, N_BITS):
+            hits = served.within(QUERIES, radius, where=where)
+            assert hits.to_lists() == embedded.within(QUERIES, radius, where=where).to_lists()
+            assert radius == 0 or hits.sizes.all()
+    ids = served.search(QUERIES, 30).ids[0]
+    assert served.get(ids).metadata == embedded.get(ids).metadata
+    assert served.get(ids).codes == embedded.get(ids).codes
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """One collection on Milvus Lite, the same in a file."""
+    folder = tmp_path_factory.mktemp("pair")
+    with ExitStack() as stack:
+        both = [
+            stack.enter_context(bt.store.create(new_place(store, folder), N_BITS))
+            for store in ("milvus", "file")
+        ]
+        for collection in both:
+            fill(collection)
+        yield both
+
+
+def test_hits_are_those_of_a_file(pair):
+    check_same(*pair)
+
+
+def test_more_hits_than_milvus_gives_at_once_are_asked_for_in_parts(pair, monkeypatch):
+    monkeypatch.setattr("bittern.store.served.MOST", 17)
+    monkeypatch.setattr("bittern.store.served.ANSWERS", 40)
+    check_same(*pair)
+
+
+def test_items_go_over_the_wire_in_parts(pair, monkeypatch):
+    monkeypatch.setattr("bittern.store.served.ITEMS", 32)
+    served, embedded = pair
+    for collection in pair:
+        ids = collection.add(CODES[:100], ids=np.arange(5000, 5100))
+    assert served.get(ids).codes == embedded.get(ids).codes == CODES[:100]
+    for collection in pair:
+        assert collection.delete(where="id BETWEEN 5000 AND 5099") == 100
+    check_same(*pair)
+
+
+def test_a_long_recipe_is_kept_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr("bittern.store.milvus.TEXT", 500)
+    monkeypatch.setattr("bittern.store.milvus.PARTS", 3)
+    vectors = np.random.default_rng(0).standard_normal((50, 40))
+    place = new_place("milvus", tmp_path)
+    hasher = bt.hashing.ITQ(16).fit(vectors)
+    bt.store.create(place, hasher=hasher).close()
+    with bt.store.open(place) as collection:
+        assert collection.recipe.hasher.encode(vectors) == hasher.encode(vectors)
+
+
+def test_a_server_that_is_not_there_is_one_sentence(monkeypatch):
+    skip_without_milvus()
+    monkeypatch.setattr("bittern.store.milvus.PATIENCE", 1.0)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        with pytest.raises(
+            FileError, match=rf"milvus://127.0.0.1:{port}/pets: Milvus does not ans"
+        ):
+            bt.store.open(f"milvus://127.0.0.1:{port}/pets")
+
+
+@pytest.mark.slow  # a whole server starts, which takes twenty seconds
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the wheel leaves sockets open
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_hits_of_a_real_server_are_those_of_a_file(tmp_path):
+    skip_without_milvus()
+    if find_spec("milvus") is None:
+        pytest.skip("needs the server of the wheel 'milvus' 2.3.5; pip install milvus==2.3.5")
+    from milvus import MilvusServer
+
+    server = MilvusServer()
+    server.set_base_dir(str(tmp_path / "server"))
+    with server:
+        place = f"milvus://127.0.0.1:{server.listen_port}/pets"
+        with (
+            bt.store.create(place, N_BITS) as served,
+            bt.store.create(tmp_path / "a.bittern", N_BITS) as embedded,
+        ):
+            for collection in (served, embedded):
+                fill(collection)
+            check_same(served, embedded)
+        with bt.store.open(place, read_only=True) as again:
+            assert len(again) > 300
