@@ -16,7 +16,8 @@ ORDER = [
     "errors", "registry", "files", "checks", "threads", "progress",
     "numpyfiles", "codefiles", "codes", "trec", "kernels", "relevance", "profile", "metrics",
     "data", "hashing", "features", "fusion", "index", "store", "scale", "experiments", "report",
-    "inputs", "evaluation", "fusing", "demo", "web", "cli", "__main__", "__init__",
+    "inputs", "evaluation", "fusing", "collecting", "searching", "demo", "web", "cli",
+    "__main__", "__init__",
 ]
 # fmt: on
 ROOT = Path(bittern.__file__).parent

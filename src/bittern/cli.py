@@ -328,6 +328,148 @@ def extract(
     _show(describe.summarise(found, output))
 
 
+index = typer.Typer(
+    no_args_is_help=True,
+    help="Collections of codes that last: make them, change them, take them elsewhere.",
+)
+app.add_typer(index, name="index")
+
+Place = Annotated[str, typer.Argument(help="A collection: a file, or milvus://host:port/NAME.")]
+Source = Annotated[
+    Path, typer.Option("--from", help="A folder of pictures, or vectors in .npy or .npz.")
+]
+
+
+@index.command("create")
+def create_index(
+    name: Place,
+    source: Source,
+    features: Annotated[str, typer.Option(help="How pictures become vectors.")] = "deep",
+    hasher: Annotated[str, typer.Option(help="How vectors become codes.")] = "itq",
+    bits: Annotated[int, typer.Option(help="Length of the codes.")] = 64,
+    fit_sample: Annotated[
+        int, typer.Option(help="Items, drawn at random, that the hasher learns from.")
+    ] = 20_000,
+    random_state: Annotated[int, typer.Option(help="Seed of that sample and of the hasher.")] = 0,
+    on_error: Annotated[
+        OnError, typer.Option(help="A picture that cannot be read stops the work or is skipped.")
+    ] = OnError.stop,
+) -> None:
+    """Describe pictures, or take vectors; fit a hasher; encode and store them all.
+
+    Stopped while pictures are described, the same command goes on where it stopped.
+    """
+    from bittern import collecting
+
+    plan = collecting.Plan(
+        source=source,
+        features=features,
+        hasher=hasher,
+        n_bits=bits,
+        fit_sample=fit_sample,
+        random_state=random_state,
+        skips=on_error is OnError.skip,
+    )
+    _show(collecting.create(name, plan))
+
+
+@index.command("add")
+def add_to_index(
+    name: Place,
+    source: Source,
+    on_error: Annotated[
+        OnError, typer.Option(help="A picture that cannot be read stops the work or is skipped.")
+    ] = OnError.stop,
+) -> None:
+    """Add pictures or vectors, encoded as the others were."""
+    from bittern import collecting
+
+    _show(collecting.add_to(name, source, skips=on_error is OnError.skip))
+
+
+@index.command("remove")
+def remove_from_index(
+    name: Place,
+    id: Annotated[list[int] | None, typer.Option(help="An item; may be repeated.")] = None,
+    where: Annotated[str | None, typer.Option(help="A condition like \"label = 'cat'\".")] = None,
+) -> None:
+    """Remove items by their ids, or all that meet a condition."""
+    from bittern import collecting
+
+    _show(collecting.remove_from(name, id or None, where))
+
+
+@index.command("info")
+def index_info(name: Place) -> None:
+    """Tell what a collection holds and how its codes are made."""
+    from bittern import collecting
+
+    _show(collecting.describe(name))
+
+
+@index.command("export")
+def export_index(
+    name: Place,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A .parquet, .npy (octets) or .faiss file.")
+    ],
+) -> None:
+    """Write a collection's items for other programs."""
+    from bittern import collecting
+
+    _show(collecting.export(name, output))
+
+
+class SearchFormat(StrEnum):
+    """How answers are written."""
+
+    table = "table"
+    json = "json"
+
+
+@app.command()
+def search(
+    name: Place,
+    image: Annotated[
+        list[Path] | None, typer.Option(help="A picture to look for; several are examples.")
+    ] = None,
+    unlike: Annotated[
+        list[Path] | None, typer.Option(help="A picture that answers should not be like.")
+    ] = None,
+    row: Annotated[
+        int | None, typer.Option(help="The item of this id, or this row of --vectors.")
+    ] = None,
+    vectors: Annotated[Path | None, typer.Option(help="A file of vectors, for --row.")] = None,
+    k: Annotated[int, typer.Option("-k", help="How many answers.")] = 20,
+    radius: Annotated[
+        int | None, typer.Option(help="All within this distance, instead of the k nearest.")
+    ] = None,
+    where: Annotated[str | None, typer.Option(help="A condition like \"label = 'cat'\".")] = None,
+    format: Annotated[
+        SearchFormat, typer.Option(help="How the answers are written.")
+    ] = SearchFormat.table,
+    montage: Annotated[
+        Path | None, typer.Option(help="Also draw the pictures found: .png, .jpg.")
+    ] = None,
+) -> None:
+    """Search a collection: by a picture, by a row, or by examples for and against."""
+    from bittern import searching
+
+    question = searching.Question(
+        images=tuple(image or ()),
+        unlike=tuple(unlike or ()),
+        row=row,
+        vectors=vectors,
+        k=k,
+        radius=radius,
+        where=where,
+    )
+    answer = searching.ask(name, question)
+    _show(searching.FORMATS[format](answer))
+    if montage is not None:
+        searching.draw_montage(answer, montage)
+
+
 def _show(text: str) -> None:
     typer.echo(text)
 
