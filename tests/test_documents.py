@@ -223,3 +223,14 @@ def test_the_python_about_evidence_runs(capsys):
         exec(source, names)
     assert "\nap " in capsys.readouterr().out
     assert names["scores"].shape == (3, 10, 100)
+
+
+def test_the_python_about_searching_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for source in blocks((ROOT / "docs" / "search.md").read_text(), "python"):
+        exec(source, names)
+    assert "200 100" in capsys.readouterr().out
+    assert names["hits"].distances[:, 0].tolist() == [0, 0, 0]
+    assert (names["odd"].ids % 2 == 1).all()
+    assert len(names["index"]) == 5008

@@ -166,7 +166,8 @@ def draw_montage(answer: Answer, path: Path) -> None:
         left, top = MARGIN + step * (i % PER_LINE), MARGIN + line * (i // PER_LINE)
         picture = Image.fromarray(read_image(Path(str(source))))
         picture.thumbnail((SIDE, SIDE))
-        sheet.paste(picture, (left + (SIDE - picture.width) // 2, top))
+        inset = (SIDE - picture.width) // 2, (SIDE - picture.height) // 2
+        sheet.paste(picture, (left + inset[0], top + inset[1]))
         shown = str(value) if answer.is_distance else f"{value:.3g}"
         pen.text((left + SIDE // 2, top + SIDE + 2), shown, fill="black", anchor="mt")
     with atomic_write(path) as file:
