@@ -135,12 +135,30 @@ def test_the_readme_s_two_commands_are_scripts():
     assert {"scripts/demo", "scripts/test"} <= set(commands)
 
 
-def test_the_readme_uses_only_options_that_exist():
+def help_of(*command):
     from typer.testing import CliRunner
 
     from bittern.cli import app
 
-    known = CliRunner().invoke(app, ["evaluate", "--help"], env={"COLUMNS": "200"}).output
+    return CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "200"}).output
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_commands_on_a_page_have_only_options_that_exist(page):
+    groups = ("data", "features", "index")
+    lines = [line for block in blocks(page.read_text(), "") for line in block.splitlines()]
+    for line in lines:
+        program, *words = line.split() or [""]
+        if program == "bittern":
+            command = words[: 2 if words[0] in groups else 1]
+            used = [word for word in words if word.startswith("-")]
+            known = help_of(*command)
+            assert not [option for option in used if option not in known], line
+
+
+def test_the_readme_uses_only_options_that_exist():
+    known = help_of("evaluate") + help_of("index", "create") + help_of("search")
+    known += help_of("features", "extract")
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
     assert len(used) > 8
     assert not [option for option in sorted(used) if option not in known]
