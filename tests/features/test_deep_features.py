@@ -3,13 +3,13 @@
 import os
 import pickle
 import sys
-from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 from PIL import Image
+from real_files import shared_data
 from sklearn.base import clone
 
 import bittern as bt
@@ -354,17 +354,10 @@ def test_the_cache_is_the_user_s_own_unless_told(monkeypatch):
     assert lite0.cache_root().is_absolute()
 
 
-def shared_folder(name):
-    root = Path(os.environ.get("BITTERN_DATA", Path(__file__).parents[3] / "shared" / "data"))
-    if not (root / name).is_dir():
-        pytest.skip(f"no {name} in {root}; BITTERN_DATA says where data lives")
-    return root / name
-
-
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["corel1000", "corel5k"])
 def test_features_are_the_shared_ones(cache, name):
-    dataset = corel.load(shared_folder(name))
+    dataset = corel.load(shared_data(name) / name)
     rows = np.arange(0, len(dataset), len(dataset) // 25)
     found = Deep(size=224, crop=0.875).transform([dataset["image"][i] for i in rows])
     expected = np.asarray(dataset["cnn"])[rows].astype(np.float32)

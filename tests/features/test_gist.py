@@ -2,13 +2,12 @@
 
 import cmath
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
+from real_files import cifar10_pickles, shared_data
 
 import bittern as bt
 from bittern.features.gist import Gist
@@ -176,20 +175,12 @@ def test_bad_parameters_are_refused(options, words):
             use(pictures)
 
 
-def folder(variable, inside, why):
-    """A folder that an environment variable names, or the test is skipped."""
-    place = Path(os.environ.get(variable, ""), inside)
-    if variable not in os.environ or not place.is_dir():
-        pytest.skip(f"no {inside} in {variable}, which says where {why} are")
-    return place
-
-
 @pytest.mark.shared
 def test_cifar10_has_the_rows_that_are_in_use_for_it():
-    features = folder("BITTERN_DATA", "cifar10_gist512", "the shared features")
-    pixels = folder("BITTERN_PIXELS", "cifar-10-batches-py", "the pictures of CIFAR-10")
-    in_use = bt.load("cifar10", features.parent, features="gist")["gist"][:400].astype(np.float64)
-    rows = Gist().transform(bt.load("cifar10", pixels.parent)["image"][:400]).astype(np.float64)
+    given = bt.load("cifar10", shared_data("cifar10_gist512"), features="gist")
+    pictures = bt.load("cifar10", cifar10_pickles())["image"][:400]
+    in_use = given["gist"][:400].astype(np.float64)
+    rows = Gist().transform(pictures).astype(np.float64)
     np.testing.assert_allclose(rows, in_use, atol=3e-4)  # they are kept as float16
 
     ours, theirs = rows - rows.mean(axis=0), in_use - in_use.mean(axis=0)
