@@ -38,7 +38,8 @@ def main() -> None:
     for section in sections:
         print(section.text(), end="\n\n")
     if options.write:
-        Section.write(options.write, "evidence", "python benchmarks/quality_evidence.py", sections)
+        command = f"python benchmarks/quality_evidence.py --runs {options.runs}"
+        Section.write(options.write, "evidence", command, sections)
 
 
 if __name__ == "__main__":
