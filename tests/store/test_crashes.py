@@ -22,10 +22,12 @@ CODES = random_codes(BATCH, 64)
 
 # Adds batches for ever and says so after each; batch i has i in its metadata.
 WRITER = """
+    import signal
     import sys
     import bittern as bt
     from places import random_codes
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by jobs in the background
     codes = random_codes(200, 64)
     collection = bt.store.open(sys.argv[1])
     for i in range(100_000):
@@ -129,7 +131,7 @@ def test_ctrl_c_keeps_whole_batches(path):
         for _ in range(4):
             writer.stdout.readline()
         writer.send_signal(signal.SIGINT)
-        told, said = writer.communicate()
+        told, said = writer.communicate(timeout=60)
     assert said.splitlines()[-1].startswith("KeyboardInterrupt")
     done = int(told.split()[-1]) if told else 4
     with bt.store.open(path) as collection:
