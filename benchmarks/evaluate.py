@@ -23,11 +23,13 @@ import faiss
 import numpy as np
 from numba import njit
 from results import Section, Target
+from timing import fastest
 
 import bittern as bt
 from bittern.kernels.bits import popcount
 
 THREADS = 2
+ROUNDS = 25
 N_QUERIES, N_DATABASE, N_CLASSES, N_TAGS = 1000, 60_000, 10, 81
 RUN = 4096  # distances that a bare scan writes before it begins again
 
@@ -77,6 +79,7 @@ def counting() -> Section:
             lambda q=queries, d=database: bare_scan(q, d, sum_distances),
             lambda f=flat, o=octets: f.search(o[0], 100),
             lambda q=queries, d=database, y=labels: sorted_ap(q, d, *y, some=20),
+            rounds=ROUNDS,
         )
         sort *= N_QUERIES / 20
         pairs = N_QUERIES * N_DATABASE / ours / 1e9
@@ -123,7 +126,8 @@ def ground_truths() -> Section:
         *(
             lambda t=truth: bt.TieProfile.from_codes(queries, database, t, n_threads=THREADS)
             for truth in truths.values()
-        )
+        ),
+        rounds=ROUNDS,
     )
     for name, seconds in zip(truths, times, strict=True):
         section.row(name, 1e3 * seconds, Target(seconds / times[0], at_most=2))
@@ -146,7 +150,9 @@ def metrics() -> Section:
     counted = time.perf_counter() - began
     names = ["ap", "ndcg", "ap@5000", "ap@5000:retrieved", "precision@100", "rr", "precision@r2"]
     names += ["auprc", "interpolated-ap"]
-    times = fastest(*(lambda n=name: bt.evaluate(profile, [n])[n].mean for name in names))
+    times = fastest(
+        *(lambda n=name: bt.evaluate(profile, [n])[n].mean for name in names), rounds=ROUNDS
+    )
     for name, seconds in zip(names, times, strict=True):
         section.row(name, 1e3 * seconds, Target(100 * seconds / counted, at_most=5))
     whole = sum(times)
@@ -272,19 +278,6 @@ def sorted_ap(
         hits = labels[np.argsort(distance, kind="stable")] == query_labels[q]
         values.append((np.cumsum(hits) / ranks)[hits].mean())
     return float(np.mean(values))
-
-
-def fastest(*calls: Callable[[], object], rounds: int = 25) -> list[float]:
-    """Best time of each call; calls take turns, so that a slow moment hits all of them."""
-    best = [np.inf] * len(calls)
-    for call in calls:
-        call()
-    for _ in range(rounds):
-        for i, call in enumerate(calls):
-            began = time.perf_counter()
-            call()
-            best[i] = min(best[i], time.perf_counter() - began)
-    return best
 
 
 def process(code: str, environment: dict[str, str]) -> float:

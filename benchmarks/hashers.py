@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from results import Section, Target
+from timing import fastest
 
 import bittern as bt
 
@@ -184,6 +185,7 @@ def streaming() -> Section:
             encode, product = fastest(
                 lambda h=hasher: h.encode(np.load(path, mmap_mode="r")),
                 lambda h=hasher: bare_product(np.load(path, mmap_mode="r"), h.projection_),
+                rounds=3,
             )
             memory = peak(path, n_bits)
             section.row(n_bits, encode, product, Target(encode / product, at_most=1.5), memory)
@@ -218,17 +220,6 @@ print(json.dumps(max(seen) - before))
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return float(json.loads(out.stdout))
-
-
-def fastest(*calls: Callable[[], object], rounds: int = 3) -> list[float]:
-    """Best time of each call; calls take turns, so that a slow moment hits all of them."""
-    best = [np.inf] * len(calls)
-    for _ in range(rounds + 1):
-        for i, call in enumerate(calls):
-            began = time.perf_counter()
-            call()
-            best[i] = min(best[i], time.perf_counter() - began)
-    return best
 
 
 if __name__ == "__main__":

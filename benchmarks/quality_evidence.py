@@ -14,10 +14,11 @@ from pathlib import Path
 
 from evidence.corel import choose, corel
 from evidence.topics import topics
-from evidence.vectors import VISUAL, picture_vectors
+from evidence.vectors import picture_vectors
 from results import Section
 
 import bittern as bt
+from bittern.features import NINE
 
 
 def main() -> None:
@@ -30,7 +31,7 @@ def main() -> None:
     parser.add_argument("--figures", type=Path, help="draw into this folder")
     options = parser.parse_args()
     dataset = bt.load("corel5k", options.root)
-    vectors = picture_vectors(dataset, (*VISUAL, "deep"), options.cells)
+    vectors = picture_vectors(dataset, (*NINE, "deep"), options.cells)
     settings, chosen = choose(dataset, vectors)
     sections = [chosen]
     sections += corel(dataset, vectors, settings, range(options.runs), options.figures)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import faiss
 import numpy as np
 from results import Section, Target
+from timing import fastest
 
 import bittern as bt
 
@@ -262,19 +262,6 @@ def said(threads: int) -> str:
 def per_query(seconds: float) -> float:
     """Milliseconds."""
     return 1e3 * seconds / N_QUERIES
-
-
-def fastest(*calls: Callable[[], object], rounds: int = 5) -> list[float]:
-    """Best time of each call; calls take turns, so that a slow moment hits all of them."""
-    best = [np.inf] * len(calls)
-    for call in calls:
-        call()
-    for _ in range(rounds):
-        for i, call in enumerate(calls):
-            began = time.perf_counter()
-            call()
-            best[i] = min(best[i], time.perf_counter() - began)
-    return best
 
 
 if __name__ == "__main__":

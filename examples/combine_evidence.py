@@ -21,14 +21,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import bittern as bt
+from bittern.features import NINE
 from bittern.metrics.significance import paired_t_test
 
-# fmt: off
-VISUAL = (
-    "hsv-global", "hsv-focus", "colour-structure", "rgb-moments", "thumbnail", "convolution",
-    "variance", "smoothness", "uniformity",
-)
-# fmt: on
 K, N_NEGATIVES, SHOWN = 20, 100, 10
 EXAMPLES = 250  # positive ones for the SVM: the paper's 4 from each of its 63 categories
 
@@ -41,12 +36,12 @@ def main() -> None:
     options = parser.parse_args()
     dataset = bt.load("folder", root=options.folder) if options.folder else digits()
     split = bt.make_split("corel", dataset, random_state=0, **sizes(dataset))
-    vectors = {name: bt.features.FEATURES[name]().fit_transform(dataset.vectors) for name in VISUAL}
+    vectors = {name: bt.features.FEATURES[name]().fit_transform(dataset.vectors) for name in NINE}
     train = scored(dataset, vectors, split.training_queries, split.validation_database)
     test = scored(dataset, vectors, split.test_queries, split.database)
     n_categories = len(np.unique(train[2]))
     svm = bt.fusion.SVMFusion(max(4, EXAMPLES // n_categories)).fit(*train)
-    fused = {name: test[0][i] for i, name in enumerate(VISUAL)}
+    fused = {name: test[0][i] for i, name in enumerate(NINE)}
     fused |= {name: bt.fusion.FUSIONS[name](test[0]) for name in ("comb-sum", "borda", "comb-min")}
     fused["svm"] = svm.combine(test[0])
     report(fused, test[1])

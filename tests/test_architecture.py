@@ -15,7 +15,7 @@ import bittern
 ORDER = [
     "errors", "registry", "files", "checks", "threads", "progress",
     "numpyfiles", "codefiles", "codes", "trec", "kernels", "relevance", "profile", "metrics",
-    "data", "hashing", "features", "fusion", "index", "store", "scale", "experiments", "report",
+    "data", "hashing", "features", "index", "fusion", "store", "scale", "experiments", "report",
     "inputs", "evaluation", "fusing", "collecting", "searching", "demo", "web", "cli",
     "__main__", "__init__",
 ]

@@ -9,10 +9,11 @@ import numpy as np
 from results import Section
 
 import bittern as bt
+from bittern.features import NINE
 from evidence.corel import Settings
 from evidence.methods import oracle
 from evidence.sides import Side, score
-from evidence.vectors import VISUAL, texts_of
+from evidence.vectors import texts_of
 
 N_TOPICS, N_EXAMPLES = 25, 3
 PER_TOPIC = 15  # positive, and as many negative, score vectors for the SVM
@@ -23,14 +24,14 @@ def topics(
     dataset: bt.Dataset, vectors: Mapping[str, np.ndarray], settings: Settings, runs: range
 ) -> list[Section]:
     """Table 3, over runs that draw the topics, their examples and the partition anew."""
-    vectors = {name: vectors[name] for name in VISUAL}
+    vectors = {name: vectors[name] for name in NINE}
     texts, withheld = texts_of(dataset)
     found = [one_run(dataset, vectors, texts, settings, run) for run in runs]
     section = Section(
         f"Corel-5K with words, {N_TOPICS} topics, Table 3: MAP, mean and deviation over runs",
         ("feature or combination", "MAP", "±"),
     )
-    singles = sorted(("bag-of-words", *VISUAL), key=lambda n: -np.mean([r[n] for r in found]))
+    singles = sorted(("bag-of-words", *NINE), key=lambda n: -np.mean([r[n] for r in found]))
     for name in (*singles, *(name for name in found[0] if name not in singles)):
         values = [run[name] for run in found]
         section.row(name, f"{np.mean(values):.4f}", f"{np.std(values):.4f}")

@@ -8,18 +8,6 @@ import numpy as np
 
 import bittern as bt
 
-VISUAL = (
-    "hsv-global",
-    "hsv-focus",
-    "colour-structure",
-    "rgb-moments",
-    "thumbnail",
-    "convolution",
-    "variance",
-    "smoothness",
-    "uniformity",
-)
-
 
 def picture_vectors(dataset: bt.Dataset, names: tuple[str, ...], folder: Path) -> dict:
     """Rows of each feature for all pictures, mapped into memory."""

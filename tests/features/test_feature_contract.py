@@ -96,7 +96,7 @@ def png(pixels):
     return buffer.getvalue()
 
 
-def same(a, b):
+def assert_same(a, b):
     """Equal but for rounding: networks add up in another order for other batches."""
     assert a.shape == b.shape
     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(a).max(initial=1e-3))
@@ -141,20 +141,20 @@ def test_rows_tell_things_apart(name, fitted):
 
 def test_one_at_a_time_is_as_all_together(name, fitted, rows):
     X = others(name)
-    same(np.concatenate([fitted.transform([x]) for x in X]), rows)
-    same(fitted.transform(X[::-1])[::-1], rows)
+    assert_same(np.concatenate([fitted.transform([x]) for x in X]), rows)
+    assert_same(fitted.transform(X[::-1])[::-1], rows)
 
 
 def test_fitting_again_gives_the_same_rows(name, rows):
-    same(make(name).fit(training(name)).transform(others(name)), rows)
+    assert_same(make(name).fit(training(name)).transform(others(name)), rows)
 
 
 def test_fit_transform_is_both(name, fitted):
-    same(make(name).fit_transform(training(name)), fitted.transform(training(name)))
+    assert_same(make(name).fit_transform(training(name)), fitted.transform(training(name)))
 
 
 def test_pickles(name, fitted, rows):
-    same(pickle.loads(pickle.dumps(fitted)).transform(others(name)), rows)
+    assert_same(pickle.loads(pickle.dumps(fitted)).transform(others(name)), rows)
 
 
 def test_works_in_a_pipeline_before_a_hasher(name, fitted):
@@ -177,12 +177,12 @@ def test_a_picture_is_the_same_from_anywhere(of_pictures, kind, tmp_path):
         Image.fromarray(pixels),
     ]
     found = of_pictures.transform(sources)
-    same(found, np.repeat(found[:1], len(sources), axis=0))
+    assert_same(found, np.repeat(found[:1], len(sources), axis=0))
 
 
 def test_the_pictures_may_be_one_array(of_pictures):
     stack = np.stack([textured(32, 48, i) for i in range(3)])
-    same(of_pictures.transform(stack), of_pictures.transform(list(stack)))
+    assert_same(of_pictures.transform(stack), of_pictures.transform(list(stack)))
 
 
 def test_what_is_learned_of_pictures_may_be_kept_as_arrays(of_pictures):

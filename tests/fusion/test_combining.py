@@ -242,3 +242,17 @@ def test_fused_scores_end_in_a_profile():
     relevance = bt.Relevance.from_classes(np.arange(4) % 2, np.arange(9) % 2)
     profile = bt.TieProfile.from_distances(-FUSIONS["comb-sum"](scores), relevance)
     assert 0 < bt.evaluate(profile, ["ap"])["ap"].mean < 1
+
+
+def test_hits_are_fused_by_their_distances():
+    database = bt.Codes.from_bits([[0, 0, 0, 1], [0, 1, 1, 1], [1, 1, 1, 1], [0, 0, 1, 1]])
+    queries = bt.Codes.from_bits([[0, 0, 0, 0], [1, 1, 1, 1]])
+    index = bt.FlatIndex(database, ids=[10, 11, 12, 13])
+    nearest, near = index.search(queries, k=2), index.within(queries, radius=3)
+    fused = bt.fusion.fuse_hits([nearest, near], "comb-sum", normalise="none")
+    # The first query has 10 and 13 at 1 and 2, and within 3 also 11; the second 12, 11, and so on.
+    assert [ids.tolist() for ids in fused.ids] == [[10, 11, 13], [12, 11, 13, 10]]
+    assert [scores.tolist() for scores in fused.scores] == [[-2, -3, -4], [0, -2, -2, -3]]
+    assert fused.missing.tolist() == [3, 0]  # 11 for the first query; 13 and 10 for the second
+    with pytest.raises(bt.InputError, match="every source must be a Hits, got list"):
+        bt.fusion.fuse_hits([[1]])

@@ -25,7 +25,7 @@ from bittern.features.visual_words import VisualWords
 from bittern.features.words import BagOfWords
 from bittern.registry import Registry
 
-KINDS: tuple[type[Feature], ...] = (
+VISUAL: tuple[type[Feature], ...] = (
     HSVGlobal,
     HSVFocus,
     ColourStructure,
@@ -35,18 +35,18 @@ KINDS: tuple[type[Feature], ...] = (
     Variance,
     Smoothness,
     Uniformity,
-    BagOfWords,
-    Gist,
-    VisualWords,
-    Topics,
-    Deep,
 )
+KINDS: tuple[type[Feature], ...] = (*VISUAL, BagOfWords, Gist, VisualWords, Topics, Deep)
+
+#: Names of the nine visual features of 2.1 of [Yavlinsky-2004].
+NINE = tuple(kind.name for kind in VISUAL)
 
 #: Every feature by its name.
 FEATURES: Registry[type[Feature]] = Registry("feature", {kind.name: kind for kind in KINDS})
 
 __all__ = [
     "FEATURES",
+    "NINE",
     "BagOfWords",
     "ColourStructure",
     "Convolution",

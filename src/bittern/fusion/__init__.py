@@ -27,7 +27,7 @@ from bittern.fusion.examples import (
     similarities,
     similarity,
 )
-from bittern.fusion.lists import FusedLists, FusedRun, fuse_lists, fuse_runs
+from bittern.fusion.lists import FusedLists, FusedRun, fuse_hits, fuse_lists, fuse_runs
 from bittern.fusion.normalise import NORMALISATIONS
 from bittern.fusion.predictor import STATISTICS, WeightPredictor, score_statistics
 from bittern.fusion.raster import (
@@ -61,6 +61,7 @@ __all__ = [
     "comb_mnz",
     "comb_sum",
     "draw_negatives",
+    "fuse_hits",
     "fuse_lists",
     "fuse_runs",
     "oracle_weights",

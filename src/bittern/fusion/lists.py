@@ -13,9 +13,10 @@ from bittern.checks import check_array, check_type
 from bittern.errors import InputError
 from bittern.fusion.sources import Doubles
 from bittern.fusion.table import FUSIONS
+from bittern.index.hits import Hits
 from bittern.trec import Run
 
-__all__ = ["FusedLists", "FusedRun", "fuse_lists", "fuse_runs"]
+__all__ = ["FusedLists", "FusedRun", "fuse_hits", "fuse_lists", "fuse_runs"]
 
 Found: TypeAlias = tuple[ArrayLike, ArrayLike]  # ids and scores of one query
 
@@ -82,6 +83,26 @@ def fuse_lists(
         ids.append(items[order])
         scores.append(fused[order])
     return FusedLists(ids, scores, missing)
+
+
+def fuse_hits(
+    hits: Sequence[Hits],
+    method: str = "comb-sum",
+    *,
+    normalise: str | None = None,
+    weights: ArrayLike | None = None,
+) -> FusedLists:
+    """Fuse what several indexes found for the same queries, as :func:`fuse_lists`.
+
+    The score of an item is its distance, turned round.
+    """
+    for found in hits:
+        check_type(found, Hits, "fuse_hits: every source")
+    lists: list[list[Found]] = [
+        [(ids, -distances) for ids, distances in (found[q] for q in range(len(found)))]
+        for found in hits
+    ]
+    return fuse_lists(lists, method, normalise=normalise, weights=weights)
 
 
 def fuse_runs(
