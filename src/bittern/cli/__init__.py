@@ -1,0 +1,17 @@
+"""The command ``bittern``: parse, call, show; a file for each of its commands."""
+
+from bittern.cli import data, demo, evaluate, features, fuse, index, search
+from bittern.cli.app import Format, app, main
+
+__all__ = [
+    "Format",
+    "app",
+    "data",
+    "demo",
+    "evaluate",
+    "features",
+    "fuse",
+    "index",
+    "main",
+    "search",
+]
