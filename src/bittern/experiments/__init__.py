@@ -1,0 +1,8 @@
+"""Experiments: a protocol in, records out."""
+
+from bittern.experiments.cells import Cell, cells_of
+from bittern.experiments.protocol import Method, Protocol
+from bittern.experiments.record import Example, Record, Value
+from bittern.experiments.records import Records
+
+__all__ = ["Cell", "Example", "Method", "Protocol", "Record", "Records", "Value", "cells_of"]

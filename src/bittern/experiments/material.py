@@ -1,0 +1,111 @@
+"""What a run works on: the split's sets, read and preprocessed, and what was checked of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bittern.data import Dataset, Split, load, make_split
+from bittern.data.splits import SETS
+from bittern.errors import InputError
+from bittern.experiments.protocol import Protocol, Source
+from bittern.experiments.truth import Items
+
+__all__ = ["Material", "dataset_of", "material_of"]
+
+Root = str | os.PathLike[str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """The sets of one run; each is read when first asked for, the test sets last of all."""
+
+    dataset: Dataset  # as it is on disk
+    prepared: Dataset  # after what was learnt on training rows
+    split: Split
+    modality: str
+
+    @cached_property
+    def train(self) -> Items:
+        """What may be learnt from."""
+        return self._items("train")
+
+    @cached_property
+    def queries(self) -> Items:
+        """The test queries."""
+        return self._items("queries")
+
+    @cached_property
+    def database(self) -> Items:
+        """The test database."""
+        return self._items("database")
+
+    @cached_property
+    def validation(self) -> tuple[Items, Items] | None:
+        """Validation queries and database, where the split has them."""
+        if not len(self.split.validation_queries):
+            return None
+        return self._items("validation_queries"), self._items("validation_database")
+
+    @cached_property
+    def statement(self) -> dict[str, Any]:
+        """The split in plain values, with the search for leaks."""
+        report = self.split.check(self.dataset)
+        return {
+            "name": self.split.name,
+            "fingerprint": self.split.fingerprint,
+            "sizes": {name: len(getattr(self.split, name)) for name in SETS},
+            "overlaps": self.split.overlaps,
+            "balanced_by": self.split.balanced_by,
+            "leaks": report.number,
+            "leak_check": str(report),
+            "notes": list(self.prepared.notes),
+        }
+
+    def _items(self, name: str) -> Items:
+        positions = getattr(self.split, name)
+        part = self.prepared.take(positions)
+        rows = part[self.modality][:]
+        vectors = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+        tags = part.tags.toarray() if hasattr(part.tags, "toarray") else part.tags
+        return Items(positions, _as_rows(vectors), part.labels, tags)
+
+
+def dataset_of(source: Source, root: Root = None) -> Dataset:
+    """The dataset that a protocol names."""
+    dataset = load(source.name, root, **source.options)
+    if source.rows is not None:
+        if source.rows > len(dataset):
+            raise InputError(
+                f"dataset.rows: {source.name} has {len(dataset):,} rows, {source.rows:,} asked for."
+            )
+        dataset = dataset.take(np.arange(source.rows))
+    return dataset
+
+
+def material_of(
+    protocol: Protocol, run: int, root: Root, read: Callable[[Source, Root], Dataset] = dataset_of
+) -> Material:
+    """The sets of one run."""
+    dataset = read(protocol.dataset, root)
+    plan = protocol.split
+    split = make_split(
+        plan.name,
+        dataset,
+        random_state=protocol.random_state,
+        run=0 if plan.repeated else run,
+        **plan.sizes,
+    )
+    modality = protocol.dataset.modality or next(iter(dataset.modalities))
+    prepared = dataset.prepared(split.train, protocol.dataset.steps, modality)
+    return Material(dataset, prepared, split, modality)
+
+
+def _as_rows(vectors: np.ndarray) -> np.ndarray:
+    """One row an item, in single precision; pictures are flattened."""
+    return np.ascontiguousarray(vectors.reshape(len(vectors), -1), dtype=np.float32)

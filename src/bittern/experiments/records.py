@@ -1,0 +1,160 @@
+"""Records: all that an experiment has found so far, read from its folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.errors import FileError, InputError, MissingExtraError
+from bittern.experiments.cells import Cell, cells_of
+from bittern.experiments.protocol import Protocol
+from bittern.experiments.record import Record
+from bittern.experiments.values import values_of
+from bittern.files import atomic_write
+
+__all__ = ["FAILURES", "PROTOCOL", "Records"]
+
+PROTOCOL = "protocol.toml"
+FAILURES = "failures.json"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """The finished cells of a protocol, in its order.
+
+    ``missing`` cells have not been measured; ``failures`` says why, for those that were tried.
+    """
+
+    protocol: Protocol
+    records: tuple[Record, ...]
+    missing: tuple[Cell, ...] = ()
+    failures: dict[str, str] | None = None  # names of cells to reasons
+    folder: Path | None = None
+
+    @staticmethod
+    def read(folder: str | os.PathLike[str]) -> Records:
+        """What is in the folder of an experiment; cells of earlier protocols are left alone."""
+        place = Path(folder)
+        if not (place / PROTOCOL).is_file():
+            raise FileError(f"{place}: has no {PROTOCOL}; give a folder that `bittern run` made.")
+        protocol = Protocol.load(place / PROTOCOL)
+        cells = cells_of(protocol)
+        done = [cell for cell in cells if cell.place(place).exists()]
+        records = tuple(_completed(Record.load(cell.place(place)), protocol) for cell in done)
+        missing = tuple(cell for cell in cells if cell not in done)
+        return Records(protocol, records, missing, _failures(place, missing), place)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Labels of methods that have at least one record, in the protocol's order."""
+        found = {record.method for record in self.records}
+        return tuple(label for label in self.protocol.labels if label in found)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Code lengths that have at least one record, ascending."""
+        return tuple(sorted({r.n_bits for r in self.records if r.n_bits is not None}))
+
+    def of(self, method: str, n_bits: int | None = None) -> tuple[Record, ...]:
+        """Records of a method at a length, by run; a method without codes has them at every one."""
+        return tuple(
+            record
+            for record in self.records
+            if record.method == method and record.n_bits in (n_bits, None)
+        )
+
+    def over_runs(self, method: str, n_bits: int | None, metric: str) -> NDArray[np.float64]:
+        """A metric's mean of each run; NaN where it is undefined or the method lacks it."""
+        found = [record.values.get(metric) for record in self.of(method, n_bits)]
+        return np.array([np.nan if value is None else value.mean for value in found])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row a value: method, bits, run, metric, mean, spread, undefined, seconds, memory."""
+        return [
+            {
+                "method": record.method,
+                "n_bits": record.n_bits,
+                "run": record.run,
+                "metric": metric,
+                "mean": value.mean,
+                "pessimistic": None if value.spread is None else value.spread[0],
+                "optimistic": None if value.spread is None else value.spread[1],
+                "undefined": value.undefined,
+                "queries": len(record.query_positions),
+                "fit_seconds": record.seconds.get("fit"),
+                "encode_seconds": record.seconds.get("encode"),
+                "peak_memory": record.peak_memory,
+                "fingerprint": record.fingerprint,
+            }
+            for record in self.records
+            for metric, value in record.values.items()
+        ]
+
+    def per_query_rows(self) -> dict[str, list[Any]]:
+        """Columns with a row for each method, length, run, metric and query."""
+        names = ("method", "n_bits", "run", "metric", "query", "value")
+        columns: dict[str, list[Any]] = {name: [] for name in names}
+        for record in self.records:
+            for metric, value in record.values.items():
+                if value.per_query is None:
+                    continue
+                n = len(value.per_query)
+                same = (record.method, record.n_bits, record.run, metric)
+                for name, one in zip(names, same, strict=False):
+                    columns[name] += [one] * n
+                columns["query"] += list(record.query_positions)
+                columns["value"] += list(value.per_query)
+        return columns
+
+    def write_parquet(self, path: str | os.PathLike[str], *, per_query: bool = False) -> None:
+        """Write :meth:`rows`, or a row for each query, as a Parquet file."""
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError:
+            raise MissingExtraError("Parquet: needs pyarrow; pip install 'bittern[io]'.") from None
+        if not self.records:
+            raise InputError("Parquet: there are no records yet.")
+        table = (
+            pyarrow.table(self.per_query_rows())
+            if per_query
+            else pyarrow.Table.from_pylist(self.rows())
+        )
+        with atomic_write(path) as file:
+            parquet.write_table(table, file)
+
+
+def _completed(record: Record, protocol: Protocol) -> Record:
+    """The record with the protocol's metrics; those it lacks follow from its profile."""
+    lacking = [name for name in protocol.metrics if name not in record.values]
+    values = record.values
+    if lacking and record.profile is not None:
+        values = values | values_of(record.profile, lacking)
+    ordered = {name: values[name] for name in protocol.metrics if name in values}
+    return replace(record, values=ordered)
+
+
+def _failures(folder: Path, missing: Sequence[Cell]) -> dict[str, str]:
+    """Why cells that are missing failed when they were last tried."""
+    path = folder / FAILURES
+    if not path.exists():
+        return {}
+    try:
+        told = json.loads(path.read_text())
+    except ValueError as error:
+        raise FileError(f"{path}: not readable ({error}); delete it.") from None
+    names = {cell.name for cell in missing}
+    return {name: reason for name, reason in told.items() if name in names}

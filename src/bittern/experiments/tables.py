@@ -1,0 +1,68 @@
+"""Tables of a TOML file as frozen records: unknown, missing and mistyped keys are errors."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from bittern.errors import InputError
+from bittern.registry import Registry
+
+__all__ = ["check_keys", "read_table"]
+
+T = TypeVar("T")
+# What a value is called in an error.
+NAMES: dict[Any, str] = {
+    str: "a text in quotes",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dict: "a table",
+    tuple: "a list",
+}
+
+
+def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:
+    """The record of that kind whose fields are the table's keys; ``where`` begins an error."""
+    known: dict[str, Field[Any]] = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    check_keys(table, known, where)
+    for name, one in known.items():
+        if name not in table and one.default is MISSING and one.default_factory is MISSING:
+            raise InputError(f"{where}: {name} is missing; it has {', '.join(known)}.")
+    hints = get_type_hints(kind)
+    return kind(
+        **{key: _value(value, hints[key], f"{where}: {key}") for key, value in table.items()}
+    )
+
+
+def check_keys(table: Mapping[str, Any], known: Mapping[str, Any], where: str) -> None:
+    """Refuse a key that is not known, naming the nearest that is."""
+    for key in table:
+        if key not in known:
+            raise InputError(f"{where}: {Registry('key', known).refusal(key)}")
+
+
+def _value(value: Any, kind: Any, where: str) -> Any:
+    """The value as the field wants it: lists become tuples, whole numbers also do as numbers."""
+    wanted = [part for part in _alternatives(kind) if part is not type(None)]
+    for one in wanted:
+        origin = get_origin(one) or one
+        if origin is tuple and isinstance(value, (list, tuple)):
+            inner = get_args(one)[0]
+            return tuple(_value(item, inner, f"{where}[{i}]") for i, item in enumerate(value))
+        if origin in (dict, Mapping) and isinstance(value, dict):
+            return value
+        if one is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if one is Any or (isinstance(origin, type) and type(value) is origin):
+            return value
+    said = " or ".join(NAMES.get(get_origin(one) or one, "a table") for one in wanted)
+    raise InputError(f"{where} must be {said}, got {value!r}.")
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    if get_origin(kind) in (Union, types.UnionType):
+        return get_args(kind)
+    return (kind,)
