@@ -16,7 +16,7 @@ ORDER = [
     "errors", "registry", "files", "checks", "threads", "progress",
     "numpyfiles", "codefiles", "codes", "trec", "kernels", "relevance", "profile", "metrics",
     "data", "hashing", "features", "index", "fusion", "store", "scale", "experiments", "report",
-    "inputs", "evaluation", "fusing", "collecting", "searching", "demo", "web", "cli",
+    "inputs", "evaluation", "fusing", "collecting", "searching", "experimenting", "demo", "web", "cli",
     "__main__", "__init__",
 ]
 # fmt: on

@@ -13,13 +13,16 @@ from bittern.checks import check_count
 __all__ = ["Progress", "available_threads", "run_blocks"]
 
 T = TypeVar("T")
+VARIABLE = "BITTERN_THREADS"
 Progress = Callable[[int, int], None]  # called with (done, all) as work goes on
 
 
 def available_threads(n_threads: int | None = None) -> int:
-    """``n_threads`` as asked, or the cores this process may use."""
+    """``n_threads`` as asked, or as BITTERN_THREADS says, or the cores this process may use."""
     if n_threads is not None:
         return check_count(n_threads, "n_threads")
+    if said := os.environ.get(VARIABLE):
+        return check_count(int(said) if said.isdigit() else said, VARIABLE)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,6 +1,6 @@
 """The command ``bittern``: parse, call, show; a file for each of its commands."""
 
-from bittern.cli import data, demo, evaluate, features, fuse, index, search
+from bittern.cli import data, demo, evaluate, features, fuse, index, run, search
 from bittern.cli.app import Format, app, main
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "fuse",
     "index",
     "main",
+    "run",
     "search",
 ]

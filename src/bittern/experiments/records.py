@@ -46,9 +46,10 @@ class Records:
             raise FileError(f"{place}: has no {PROTOCOL}; give a folder that `bittern run` made.")
         protocol = Protocol.load(place / PROTOCOL)
         cells = cells_of(protocol)
-        done = [cell for cell in cells if cell.place(place).exists()]
+        there = [cell.place(place).exists() for cell in cells]
+        done = [cell for cell, is_there in zip(cells, there, strict=True) if is_there]
         records = tuple(_completed(Record.load(cell.place(place)), protocol) for cell in done)
-        missing = tuple(cell for cell in cells if cell not in done)
+        missing = tuple(c for c, is_there in zip(cells, there, strict=True) if not is_there)
         return Records(protocol, records, missing, _failures(place, missing), place)
 
     def __len__(self) -> int:

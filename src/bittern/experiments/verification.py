@@ -1,0 +1,71 @@
+"""Measure a cell again and compare: a record that cannot be found again is worth nothing."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from bittern.errors import BitternError, InputError
+from bittern.experiments.cells import Cell, cells_of, only
+from bittern.experiments.record import Record
+from bittern.experiments.records import Records
+from bittern.experiments.running import run_cells
+from bittern.experiments.versions import versions
+
+__all__ = ["Verification", "verify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A cell, as it was recorded and as it was found again."""
+
+    cell: Cell
+    recorded: Record
+    again: Record
+
+    @property
+    def is_same(self) -> bool:
+        """Whether every value is equal, to the last bit."""
+        return self.recorded.same_values(self.again)
+
+    def __str__(self) -> str:
+        if self.is_same:
+            return f"{self.cell.name}: every value is the same again, to the last bit."
+        differing = [
+            f"{name} {value.mean:.6f}, now {self.again.values[name].mean:.6f}"
+            for name, value in self.recorded.values.items()
+            if name in self.again.values and value != self.again.values[name]
+        ]
+        changed = [
+            f"{name} {self.recorded.versions.get(name, 'absent')}, now {now}"
+            for name, now in versions().items()
+            if self.recorded.versions.get(name) != now
+        ]
+        said = f"{self.cell.name}: differs: {'; '.join(differing) or 'but not in a metric'}."
+        return f"{said} Versions: {'; '.join(changed) or 'the same'}."
+
+
+def verify(
+    folder: str | os.PathLike[str],
+    *,
+    root: str | os.PathLike[str] | None = None,
+    wanted: tuple[str, ...] = (),
+    random_state: int | None = None,
+) -> Verification:
+    """Measure one recorded cell again, drawn at random among those wanted."""
+    records = Records.read(folder)
+    protocol = records.protocol
+    done = [cell for cell in only(cells_of(protocol), wanted) if cell.place(Path(folder)).exists()]
+    if not done:
+        raise InputError(f"{folder}: has no such record yet; `bittern run` makes them.")
+    cell = done[np.random.default_rng(random_state).integers(len(done))]
+    with TemporaryDirectory() as elsewhere:
+        failures = run_cells(protocol, [cell], Path(elsewhere), root=root, jobs=1)
+        for name, reason in failures.items():
+            raise BitternError(f"verify: {name}: {reason}")
+        again = Record.load(cell.place(Path(elsewhere)))
+    return Verification(cell, Record.load(cell.place(Path(folder))), again)
