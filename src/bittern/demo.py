@@ -1,90 +1,92 @@
-"""A first look: how much the order of tied items can move average precision."""
+"""A first look: four hash functions on handwritten digits, from a protocol to a page."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 
-import numpy as np
+from bittern.experiments import Protocol, Records, Watcher, run
+from bittern.experiments.shipped import shipped
+from bittern.experiments.statistics import summarise
+from bittern.report import to_text, write_page
 
-from bittern.checks import check_count
-from bittern.codes import Codes
-from bittern.metrics import evaluate
-from bittern.profile import TieProfile
-from bittern.relevance import Relevance
-from bittern.threads import Progress
+__all__ = ["FOLDER", "closing", "draw", "introduction", "protocol_of", "run_demo"]
 
-__all__ = ["LENGTHS", "DemoRow", "draw", "run_demo", "table_of"]
-
-LENGTHS = (4, 8, 12, 16, 24, 32, 48, 64)
-N_TRAIN, N_QUERIES, N_DATABASE = 500, 297, 1000
-
-
-@dataclass(frozen=True, slots=True)
-class DemoRow:
-    """Mean average precision of one code length, under three ways to treat ties."""
-
-    n_bits: int
-    expected: float
-    optimistic: float
-    pessimistic: float
+FOLDER = Path("results") / "demo"
+PAGE = "report.html"
+NEEDS_TORCH = "talr"
+DRAWN = "LSH"  # whose ties are many
 
 
-def run_demo(random_state: int = 0, progress: Progress | None = None) -> list[DemoRow]:
-    """Random-hyperplane codes of scikit-learn's digits, class ground truth, AP per code length.
-
-    The 1,797 images are divided into 500 that give the mean, 297 queries and 1,000 database items;
-    no image is in two of them.
-    """
-    from sklearn.datasets import load_digits
-
-    check_count(random_state, "demo: random_state", least=0)
-    digits = load_digits()
-    rng = np.random.default_rng(random_state)
-    order = rng.permutation(len(digits.data))
-    train, queries, database = np.split(order, [N_TRAIN, N_TRAIN + N_QUERIES])
-    centred = digits.data - digits.data[train].mean(axis=0)
-    planes = rng.standard_normal((centred.shape[1], max(LENGTHS)))
-    codes = Codes.from_bits(centred @ planes > 0)
-    relevance = Relevance.from_classes(digits.target[queries], digits.target[database])
-
-    rows = []
-    for done, n_bits in enumerate(LENGTHS, start=1):
-        short = codes.truncate(n_bits)
-        profile = TieProfile.from_codes(short[queries], short[database], relevance)
-        scores = evaluate(profile, ["ap", "ap:optimistic", "ap:pessimistic"])
-        rows.append(DemoRow(n_bits, *(score.mean for score in scores.values())))
-        if progress is not None:
-            progress(done, len(LENGTHS))
-    return rows
+def protocol_of(runs: int = 10, random_state: int = 0) -> Protocol:
+    """The demo's protocol; without PyTorch, without what needs it."""
+    protocol = Protocol.load(shipped()["demo"])
+    methods = tuple(m for m in protocol.method if m.name != NEEDS_TORCH or _has_torch())
+    return replace(protocol, runs=runs, random_state=random_state, method=methods)
 
 
-def table_of(rows: list[DemoRow]) -> str:
-    """The rows as text, with what they mean."""
+def introduction(protocol: Protocol) -> str:
+    """What is about to happen."""
+    listed = ", ".join(protocol.labels[1:])
+    runs = f"{protocol.runs} runs" if protocol.runs > 1 else "one run"
     lines = [
-        f"{N_QUERIES} handwritten digits are queries against {N_DATABASE:,} others, by codes of "
-        "random hyperplanes.",
-        "Mean average precision, and what the order of tied items could make of it:",
-        "",
-        f"{'bits':>4}  {'tie-aware':>9}  {'pessimistic':>11}  {'optimistic':>10}  {'spread':>6}",
+        "1,797 handwritten digits, each 8 × 8 grey levels. How well are digits of the same class",
+        f"found by codes of {', '.join(map(str, protocol.n_bits[:-1]))} and {protocol.n_bits[-1]} "
+        f"bits from {listed},",
+        f"in {runs} of a split where neither queries nor database are seen in training?",
     ]
-    lines += [
-        f"{r.n_bits:>4}  {r.expected:>9.4f}  {r.pessimistic:>11.4f}  {r.optimistic:>10.4f}  "
-        f"{r.optimistic - r.pessimistic:>6.4f}"
-        for r in rows
-    ]
+    if not _has_torch():
+        lines.append("(TALR is left out, because it needs PyTorch: pip install 'bittern[deep]'.)")
     return "\n".join(lines)
 
 
-def draw(rows: list[DemoRow], path: str | os.PathLike[str]) -> None:
-    """Draw the table."""
+def run_demo(
+    protocol: Protocol,
+    folder: Path = FOLDER,
+    *,
+    jobs: int | None = None,
+    watcher: Watcher | None = None,
+) -> Records:
+    """Measure what the folder lacks, and write the page."""
+    records = run(protocol, folder, jobs=jobs, watcher=watcher)
+    if len(records):
+        write_page(records, folder / PAGE)
+    return records
+
+
+def closing(records: Records, folder: Path) -> str:
+    """The table, where the page is, and what to try next."""
+    return "\n".join(
+        [
+            to_text(records),
+            "",
+            f"The page, with pictures: {(folder / PAGE).resolve()}",
+            "",
+            "Three things to try next:",
+            f"  bittern verify {folder}      measure one of its cells again, to the last bit",
+            "  bittern reproduce               the papers' tables and figures, ready to run",
+            "  bittern advise --vectors X.npy  how few bits will do for vectors of your own",
+        ]
+    )
+
+
+def draw(records: Records, path: str | os.PathLike[str]) -> None:
+    """Draw what the order of tied items could make of LSH's average precision."""
     from bittern.report.figures import draw_tie_spread
 
+    found = [s for s in summarise(records, "ap") if s.method == DRAWN]
+    spreads = [s.spread or (s.mean, s.mean) for s in found]
     draw_tie_spread(
         path,
-        [r.n_bits for r in rows],
-        [r.expected for r in rows],
-        [r.pessimistic for r in rows],
-        [r.optimistic for r in rows],
+        [s.n_bits or 0 for s in found],
+        [s.mean for s in found],
+        [worst for worst, _ in spreads],
+        [best for _, best in spreads],
         title="Digits under random-hyperplane codes",
     )
+
+
+def _has_torch() -> bool:
+    return find_spec("torch") is not None

@@ -7,25 +7,37 @@ from typing import Annotated
 
 import typer
 
-from bittern.cli.app import app, show
-from bittern.progress import Bar
+from bittern.cli.app import app, show, telling_interruptions
 
 
 @app.command()
 def demo(
-    plot: Annotated[
-        Path | None, typer.Option(help="Also draw the table: .svg, .png or .pdf.")
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of records and page; by default results/demo.")
     ] = None,
-    random_state: Annotated[int, typer.Option(help="Seed of the split and the codes.")] = 0,
+    runs: Annotated[int, typer.Option(help="How often all is repeated.")] = 10,
+    jobs: Annotated[
+        int | None, typer.Option(help="Cells at a time; by default one a core.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw what ties do to LSH: .svg, .png or .pdf.")
+    ] = None,
+    random_state: Annotated[int, typer.Option(help="Seed of splits and methods.")] = 0,
 ) -> None:
-    """Show what ties do to average precision, on images that come with scikit-learn."""
+    """Hash handwritten digits by four methods, compare them, and write a page: two minutes."""
     from bittern import demo as first_look
+    from bittern.cli.live import LiveView
     from bittern.evaluation import check_outputs
 
     check_outputs(plot=plot)
-    with Bar("code lengths") as progress:
-        rows = first_look.run_demo(random_state, progress)
-    show(first_look.table_of(rows))
+    protocol = first_look.protocol_of(runs, random_state)
+    folder = out or first_look.FOLDER
+    show(first_look.introduction(protocol) + "\n")
+    with telling_interruptions(), LiveView(protocol.main_metric) as live:
+        records = first_look.run_demo(protocol, folder, jobs=jobs, watcher=live)
+    show(first_look.closing(records, folder))
     if plot is not None:
-        first_look.draw(rows, plot)
+        first_look.draw(records, plot)
         show(f"\nThe picture is in {plot}.")
+    if records.failures:
+        raise typer.Exit(1)

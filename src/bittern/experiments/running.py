@@ -60,7 +60,8 @@ def run(
         failures = run_cells(plan, waiting, place, root=root, jobs=jobs, watcher=watcher)
         _write(place / FAILURES, json.dumps(failures, indent=1, ensure_ascii=False))
         records = Records.read(place)
-        write_pictures(records, root)
+        if waiting:
+            write_pictures(records, root)
     return records
 
 

@@ -1,0 +1,48 @@
+"""Small experiments on made-up vectors in files."""
+
+import tomllib
+
+import numpy as np
+
+from bittern.experiments import Protocol
+
+PLAIN = """
+title = "Three classes"
+n_bits = [4, 8]
+runs = 2
+metrics = ["ap", "precision@5", "auprc"]
+
+[dataset]
+name = "arrays"
+
+[split]
+name = "improved"
+sizes = { train = 60, queries = 20, validation_queries = 15, validation_database = 30 }
+
+[[method]]
+name = "exact"
+label = "float ranking"
+
+[[method]]
+name = "lsh"
+
+[[method]]
+name = "itq"
+grid = { n_iter = [1, 20] }
+"""
+
+
+def write_arrays(folder, random_state=0, n=180):
+    """Three classes of 12-D points, in a folder of .npy files."""
+    rng = np.random.default_rng(random_state)
+    labels = np.arange(n) % 3
+    vectors = rng.standard_normal((n, 12)) + 1.5 * rng.standard_normal((3, 12))[labels]
+    folder.mkdir(exist_ok=True)
+    np.save(folder / "vectors.npy", vectors.astype(np.float32))
+    np.save(folder / "labels.npy", labels)
+    return folder
+
+
+def protocol(text=PLAIN, **changes):
+    """The protocol of a text, with some of its keys changed."""
+    return Protocol.of(tomllib.loads(text) | changes)

@@ -1,0 +1,389 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_protocols import PLAIN, protocol, write_arrays
+
+import bittern as bt
+from bittern.errors import BitternError
+from bittern.experiments import Record, Records, cells_of, run, verify
+from bittern.experiments.material import material_of
+from bittern.experiments.measuring import measure
+from bittern.experiments.processes import Failed
+
+GOING_ON = """
+import sys
+from bittern.experiments import run
+if __name__ == "__main__":
+    run(sys.argv[1], sys.argv[2], root=sys.argv[3], jobs=int(sys.argv[4]))
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_arrays(tmp_path_factory.mktemp("made") / "arrays")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, data):
+    """An experiment that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "p.toml").write_text(PLAIN)
+    return run(folder / "p.toml", folder / "out", root=data, jobs=2)
+
+
+def test_every_cell_has_a_record(whole):
+    assert len(whole) == len(cells_of(whole.protocol)) == 10
+    assert whole.missing == () and not whole.failures
+    assert whole.methods == ("float ranking", "lsh", "itq") and whole.lengths == (4, 8)
+
+
+def test_a_record_is_what_the_parts_of_the_package_say(whole, data):
+    """By hand: split, centre on training rows, fit, encode, evaluate."""
+    record = whole.of("lsh", 8)[1]
+    dataset = bt.load("arrays", data)
+    split = bt.make_split("improved", dataset, random_state=0, run=1, **whole.protocol.split.sizes)
+    X, y = dataset.vectors[:], np.asarray(dataset.labels)
+    cell = next(c for c in cells_of(whole.protocol) if c.name == "lsh, 8 bits, run 1")
+    hasher = bt.hashing.LSH(8, random_state=cell.random_state(whole.protocol)).fit(X[split.train])
+    truth = bt.Relevance.from_classes(y[split.queries], y[split.database])
+    codes = hasher.encode(X[split.queries]), hasher.encode(X[split.database])
+    scores = bt.evaluate(*codes, truth, ["ap", "auprc"])
+    np.testing.assert_array_equal(record.per_query("ap"), scores["ap"].per_query)
+    assert record.values["auprc"].mean == scores["auprc"].mean
+    assert record.values["ap"].spread == scores["ap"].spread
+    assert record.profile == bt.TieProfile.from_codes(*codes, truth)
+    assert record.query_positions == tuple(split.queries)
+    assert record.split["fingerprint"] == split.fingerprint and record.split["leaks"] == 0
+    assert set(record.seconds) == {"tune", "fit", "encode", "evaluate"}
+    assert record.peak_memory > 1 << 20
+    assert record.protocol == whole.protocol.to_dict()
+    assert {"bittern", "numpy", "python"} <= set(record.versions)
+
+
+def test_the_float_ranking_is_the_ranking_by_distances(whole, data):
+    record = whole.of("float ranking")[0]
+    dataset = bt.load("arrays", data)
+    split = bt.make_split("improved", dataset, random_state=0, run=0, **whole.protocol.split.sizes)
+    X, y = dataset.vectors[:].astype(float), np.asarray(dataset.labels)
+    for row, value in zip(split.queries, record.per_query("ap"), strict=True):
+        order = np.argsort(((X[split.database] - X[row]) ** 2).sum(axis=1))
+        hits = np.flatnonzero(y[split.database][order] == y[row]) + 1
+        assert value == pytest.approx(np.mean(np.arange(1, len(hits) + 1) / hits))
+    assert record.n_bits is None and record.profile is None
+    assert whole.of("float ranking", 8) == whole.of("float ranking")
+
+
+def test_the_grid_is_searched_on_validation_sets_alone(whole, data):
+    record = whole.of("itq", 8)[0]
+    assert [one["parameters"]["n_iter"] for one in record.tuning] == [1, 20]
+    best = max(record.tuning, key=lambda one: one["score"])
+    assert record.parameters == best["parameters"]
+    material = material_of(whole.protocol, 0, data)
+    queries, database = material.validation
+    cell = next(c for c in cells_of(whole.protocol) if c.name == "itq, 8 bits, run 0")
+    hasher = bt.hashing.ITQ(8, n_iter=20, random_state=cell.random_state(whole.protocol))
+    hasher.fit(material.train.vectors)
+    truth = bt.Relevance.from_classes(queries.labels, database.labels)
+    codes = hasher.encode(queries.vectors), hasher.encode(database.vectors)
+    assert record.tuning[1]["score"] == bt.evaluate(*codes, truth, ["ap"])["ap"].mean
+
+
+def test_without_validation_sets_training_rows_are_held_out(data):
+    sizes = {"train": 60, "queries": 20, "validation_queries": 0, "validation_database": 0}
+    one = protocol(split={"name": "improved", "sizes": sizes})
+    cell = next(c for c in cells_of(one) if c.name == "itq, 8 bits, run 0")
+    record = measure(one, cell, material_of(one, 0, data))
+    assert len(record.tuning) == 2 and all(0 < t["score"] < 1 for t in record.tuning)
+
+
+def test_trap_24_nothing_is_chosen_on_test_queries(whole, data, tmp_path):
+    """Whatever the test labels are, the same parameters are chosen by the same scores."""
+    split = bt.make_split(
+        "improved", bt.load("arrays", data), random_state=0, run=0, **whole.protocol.split.sizes
+    )
+    cell = next(c for c in cells_of(whole.protocol) if c.name == "itq, 4 bits, run 0")
+    material = material_of(whole.protocol, 0, data)
+    labels = np.array(material.prepared.labels)
+    labels[split.queries] = 0
+    labels[split.database] = (labels[split.database] + 1) % 3
+    other = replace(material, prepared=replace(material.prepared, labels=labels))
+    first, second = (measure(whole.protocol, cell, m) for m in (material, other))
+    assert first.tuning == second.tuning and first.parameters == second.parameters
+    assert first.values["ap"].mean != second.values["ap"].mean  # not vacuous
+
+
+def test_trap_22_database_codes_come_from_the_function_not_from_labels(whole, data):
+    material = material_of(whole.protocol, 0, data)
+    labels = np.array(material.prepared.labels)
+    database = material.split.database
+    labels[database] = np.random.default_rng(1).permutation(labels[database])
+    other = replace(material, prepared=replace(material.prepared, labels=labels))
+    plan = protocol(method=[{"name": "sdh", "parameters": {"n_anchors": 20}}])
+    first, second = (measure(plan, cells_of(plan)[1], m) for m in (material, other))
+    np.testing.assert_array_equal(first.profile.total, second.profile.total)
+    assert first.values["ap"].mean > second.values["ap"].mean + 0.2  # the labels did matter
+
+
+def test_trap_23_preprocessing_is_learnt_on_training_rows(data, tmp_path):
+    vectors = np.load(data / "vectors.npy")
+    plan = protocol(dataset={"name": "arrays", "steps": ["centre"]})
+    material = material_of(plan, 0, data)
+    train = material.split.train
+    np.testing.assert_allclose(
+        material.queries.vectors,
+        vectors[material.split.queries] - vectors[train].mean(axis=0),
+        atol=1e-5,
+    )
+
+
+def test_trap_21_a_planted_leak_is_found(tmp_path):
+    folder = write_arrays(tmp_path / "leaky")
+    vectors = np.load(folder / "vectors.npy")
+    split = material_of(protocol(), 0, folder).split
+    vectors[split.database[:3]] = vectors[split.queries[:3]]
+    np.save(folder / "vectors.npy", vectors)
+    record = measure(protocol(), cells_of(protocol())[1], material_of(protocol(), 0, folder))
+    assert record.split["leaks"] == 6  # three pairs
+    assert "3 of 20 queries are also among database" in record.split["leak_check"]
+
+
+def test_examples_are_the_nearest_items(whole):
+    record = whole.of("lsh", 8)[0]
+    assert len(record.examples) == 12 and whole.of("lsh", 8)[1].examples == ()
+    for example in record.examples:
+        assert list(example.distances) == sorted(example.distances)
+        row = record.query_positions.index(example.query)
+        counted = np.cumsum(record.profile.total[row])
+        nearest = int(np.searchsorted(counted, 1))  # the first distance with an item
+        assert example.distances[0] == nearest
+        assert any(example.relevant)
+
+
+def test_a_record_survives_the_trip_to_disk(whole, tmp_path):
+    for record in (whole.records[0], whole.of("itq", 4)[0]):
+        record.save(tmp_path / "r.json.gz")
+        again = Record.load(tmp_path / "r.json.gz")
+        assert again.same_values(record) and again.seconds == record.seconds
+        assert again.profile == record.profile
+    assert not whole.records[0].same_values(whole.records[1])
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"{}", lambda b: b""])
+def test_a_damaged_record_is_named(whole, tmp_path, damage):
+    path = next((whole.folder / "cells").glob("lsh-4-0-*"))
+    broken = tmp_path / path.name
+    broken.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(BitternError, match=rf"{broken.name}: not a readable record"):
+        Record.load(broken)
+
+
+def test_one_process_and_two_find_the_same(whole, data, tmp_path):
+    alone = run(whole.protocol, tmp_path, root=data, jobs=1, wanted=["bits=8"])
+    assert len(alone) == 4
+    for one in alone:
+        (same,) = (r for r in whole.of(one.method, 8) if r.run == one.run)
+        assert one.same_values(same)
+
+
+def test_a_finished_cell_is_never_measured_again(whole, data):
+    before = {p: p.stat().st_mtime_ns for p in (whole.folder / "cells").iterdir()}
+    again = run(whole.folder / "protocol.toml", whole.folder, root=data / "nowhere")
+    assert len(again) == 10  # without any data to measure them on
+    assert {p: p.stat().st_mtime_ns for p in (whole.folder / "cells").iterdir()} == before
+
+
+def test_new_metrics_come_from_the_stored_profiles(whole, tmp_path):
+    text = PLAIN.replace('"auprc"]', '"auprc", "rr"]')
+    (tmp_path / "cells").symlink_to(whole.folder / "cells")
+    (tmp_path / "protocol.toml").write_text(text)
+    more = Records.read(tmp_path)
+    record = more.of("lsh", 4)[0]
+    assert list(record.values) == ["ap", "precision@5", "auprc", "rr"]
+    expected = bt.evaluate(record.profile, ["rr"])["rr"].mean
+    assert record.values["rr"].mean == expected
+    assert {cell.method.label for cell in more.missing} == {"float ranking"}
+
+
+def test_killed_and_started_again_it_finds_the_same(whole, data, tmp_path):
+    (tmp_path / "p.toml").write_text(PLAIN)
+    command = [sys.executable, "-c", GOING_ON, tmp_path / "p.toml", tmp_path / "out", data, "2"]
+    process = subprocess.Popen(command, start_new_session=True)
+    cells = tmp_path / "out" / "cells"
+    wait_until(lambda: cells.is_dir() and len(list(cells.glob("*.json.gz"))) >= 2)
+    process.kill()
+    process.wait()
+    wait_until(lambda: not children_of(process.pid))  # they end with their parent
+    n_done = len(list(cells.glob("*.json.gz")))
+    assert 2 <= n_done < 10
+    (cells / ".half.json.gz.tmp").write_text("half")
+    again = run(tmp_path / "p.toml", tmp_path / "out", root=data, jobs=2)
+    assert all(one.same_values(other) for one, other in zip(again, whole, strict=True))
+    assert not list(cells.glob(".*.tmp"))
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(data, tmp_path):
+    (tmp_path / "p.toml").write_text(PLAIN)
+    words = ["run", tmp_path / "p.toml", "--out", tmp_path / "out", "--root", data, "--jobs", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bittern", *words], stderr=subprocess.PIPE, text=True
+    )
+    cells = tmp_path / "out" / "cells"
+    wait_until(lambda: cells.is_dir() and list(cells.glob("*.json.gz")))
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said and "The same command goes on" in said
+    assert not list(cells.glob(".*.tmp"))
+
+
+def test_a_cell_that_fails_is_told_and_the_others_go_on(data, tmp_path):
+    plan = protocol(method=[{"name": "itq", "n_bits": [8, 64]}, {"name": "lsh", "n_bits": [8]}],
+                    runs=1)  # fmt: skip
+    told = []
+    watcher = type("W", (), {"begin": lambda *_: None, "tell": lambda _, o: told.append(o)})()
+    # MACHash on one class would do as well; here a method is asked for a parameter it refuses.
+    plan = replace(
+        plan, method=(replace(plan.method[0], parameters={"n_iter": -1}), plan.method[1])
+    )
+    records = run(plan, tmp_path, root=data, watcher=watcher)
+    assert [record.method for record in records] == ["lsh"]
+    assert set(records.failures) == {"itq, 8 bits, run 0", "itq, 64 bits, run 0"}
+    assert all("n_iter" in reason for reason in records.failures.values())
+    assert sum(isinstance(outcome, Failed) for outcome in told) == 2
+    assert json.loads((tmp_path / "failures.json").read_text()) == records.failures
+    assert len(Records.read(tmp_path).missing) == 2
+
+
+def test_a_process_that_dies_takes_only_its_cell(data, tmp_path, monkeypatch):
+    from bittern.experiments import processes
+
+    plan = protocol(method=[{"name": "lsh"}], runs=1)
+    cells = cells_of(plan)
+    (tmp_path / "cells").mkdir()
+    errand = processes.Errand(plan, tmp_path, str(data))
+    outcomes, killed = [], []
+    real = processes._Worker.begin
+
+    def begin(worker, cell):
+        real(worker, cell)
+        if not killed:
+            killed.append(cell)
+            os.kill(worker.process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(processes._Worker, "begin", begin)
+    outcomes += processes.measure_all(errand, cells, 1, 1)
+    assert [type(outcome).__name__ for outcome in outcomes] == ["Failed", "Finished"]
+    assert outcomes[0].cell == killed[0] and "signal 9" in outcomes[0].reason
+
+
+def test_two_experiments_in_one_folder_are_refused(whole, data):
+    import fcntl
+
+    with (whole.folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(BitternError, match="another experiment is running in it"):
+            run(whole.protocol, whole.folder, root=data)
+
+
+def test_verify_finds_the_same_or_says_what_differs(whole, data, tmp_path):
+    found = verify(whole.folder, root=data, wanted=("method=itq",), random_state=3)
+    assert found.is_same and "the same again, to the last bit" in str(found)
+    (tmp_path / "cells").mkdir()
+    (tmp_path / "protocol.toml").write_text(PLAIN)
+    cell = cells_of(whole.protocol)[1]
+    record = Record.load(cell.place(whole.folder))
+    ap = replace(record.values["ap"], mean=record.values["ap"].mean + 0.01)
+    wrong = replace(record, values=record.values | {"ap": ap}, versions={"numpy": "1.0"})
+    wrong.save(cell.place(tmp_path))
+    found = verify(tmp_path, root=data)
+    assert not found.is_same
+    assert f"ap {ap.mean:.6f}, now" in str(found) and "numpy 1.0, now" in str(found)
+
+
+def test_a_folder_without_records_is_told(tmp_path):
+    with pytest.raises(BitternError, match=r"has no protocol\.toml"):
+        Records.read(tmp_path)
+    (tmp_path / "protocol.toml").write_text(PLAIN)
+    with pytest.raises(BitternError, match="has no such record yet"):
+        verify(tmp_path)
+
+
+def test_records_can_be_read_by_others(whole, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    whole.write_parquet(tmp_path / "values.parquet", per_query=True)
+    found = duckdb.sql(
+        f"select method, n_bits, avg(value) from '{tmp_path / 'values.parquet'}' "
+        "where metric = 'ap' and run = 0 group by all"
+    ).fetchall()
+    means = {(method, n_bits): mean for method, n_bits, mean in found}
+    for record in whole:
+        if record.run == 0:
+            expected = np.mean(record.per_query("ap"))
+            assert means[record.method, record.n_bits] == pytest.approx(expected)
+    one = duckdb.sql(
+        f"select method, run from read_json('{whole.folder}/cells/itq-8-*.json.gz', "
+        "maximum_object_size=100000000)"
+    ).fetchall()
+    assert sorted(one) == [("itq", 0), ("itq", 1)]
+
+
+def test_pictures_are_written_for_examples(tmp_path):
+    plan = protocol(
+        dataset={"name": "digits"},
+        split={"name": "improved", "sizes": {"train": 100, "queries": 20, "database": 50}},
+        method=[{"name": "lsh", "n_bits": [8]}],
+        runs=1,
+    )
+    records = run(plan, tmp_path)
+    from PIL import Image
+
+    for position in (e for x in records.records[0].examples for e in (x.query, *x.items)):
+        with Image.open(tmp_path / "pictures" / f"{position}.png") as picture:
+            assert picture.size == (8, 8)
+
+
+def test_hash_tables_have_a_surface(data):
+    plan = protocol(
+        paradigm="tables",
+        tables={"bits_per_table": [2, 4], "n_tables": [1, 2, 4]},
+        method=[{"name": "lsh", "n_bits": [8]}],
+        runs=1,
+    )
+    material = material_of(plan, 0, data)
+    record = measure(plan, cells_of(plan)[0], material)
+    state = cells_of(plan)[0].random_state(plan)
+    hasher = bt.hashing.LSH(8, random_state=state).fit(material.train.vectors)
+    codes = [hasher.encode(s.vectors) for s in (material.queries, material.database)]
+    truth = bt.Relevance.from_classes(material.queries.labels, material.database.labels)
+    table = bt.table_profile(*codes, truth, n_tables=2, bits_per_table=4)
+    assert record.surface["precision"][1][1] == pytest.approx(table.precision())
+    assert record.surface["recall"][1][1] == pytest.approx(table.recall())
+    assert np.isnan(record.surface["f1"][1][2])  # four tables of four bits do not fit into eight
+
+
+def wait_until(is_so, seconds=60):
+    began = time.monotonic()
+    while not is_so():
+        assert time.monotonic() - began < seconds
+        time.sleep(0.02)
+
+
+def children_of(pid):
+    """Processes whose session that process led."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[3]) == pid and fields[0] != "Z":
+            found.append(path)
+    return found
