@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import bittern
 from bittern.metrics import parse
 
 ROOT = Path(__file__).parents[1]
@@ -252,3 +253,16 @@ def test_the_python_about_searching_runs(tmp_path, monkeypatch, capsys):
     assert names["hits"].distances[:, 0].tolist() == [0, 0, 0]
     assert (names["odd"].ids % 2 == 1).all()
     assert len(names["index"]) == 5008
+
+
+@pytest.mark.slow  # real processes
+def test_the_python_and_the_protocol_about_experiments_run(tmp_path):
+    page = (ROOT / "docs" / "experiments.md").read_text()
+    (source,) = blocks(page, "python")
+    (tmp_path / "page.py").write_text(source)
+    said = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    assert "lsh" in said.stdout and "itq" in said.stdout
+    (protocol,) = blocks(page, "toml")
+    cells = bittern.experiments.cells_of(bittern.experiments.Protocol.of(tomllib.loads(protocol)))
+    assert len(cells) == 10 * (1 + 3 + 3)

@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from bittern import data, features, fusion, hashing, index, metrics, store
+    from bittern import (
+        data,
+        experiments,
+        features,
+        fusion,
+        hashing,
+        index,
+        metrics,
+        report,
+        store,
+    )
     from bittern.codes import Codes
     from bittern.data import (
         DATASETS,
@@ -105,7 +115,17 @@ _HOMES = {
     "profile": {"TieProfile"},
     "relevance": {"Relevance", "ball_radius"},
 }
-_MODULES = {"data", "features", "fusion", "hashing", "index", "metrics", "store"}
+_MODULES = {
+    "data",
+    "experiments",
+    "features",
+    "fusion",
+    "hashing",
+    "index",
+    "metrics",
+    "report",
+    "store",
+}
 
 __all__ = [
     "DATASETS",
@@ -136,6 +156,7 @@ __all__ = [
     "data",
     "distance_percentiles",
     "evaluate",
+    "experiments",
     "features",
     "fusion",
     "hashing",
@@ -145,6 +166,7 @@ __all__ = [
     "make_split",
     "metrics",
     "pr_curve",
+    "report",
     "rmse",
     "store",
     "table_profile",
