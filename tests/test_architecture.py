@@ -16,8 +16,8 @@ ORDER = [
     "errors", "registry", "files", "checks", "threads", "progress",
     "numpyfiles", "codefiles", "codes", "trec", "kernels", "relevance", "profile", "metrics",
     "data", "hashing", "features", "index", "fusion", "store", "scale", "experiments", "report",
-    "inputs", "evaluation", "fusing", "collecting", "searching", "experimenting", "demo", "web", "cli",
-    "__main__", "__init__",
+    "inputs", "evaluation", "fusing", "collecting", "searching", "experimenting", "demo", "web",
+    "cli", "__main__", "__init__",
 ]
 # fmt: on
 ROOT = Path(bittern.__file__).parent
