@@ -1,0 +1,43 @@
+"""Statistics: numbers computed from records, which reports only write down.
+
+Means with their deviation and interval, paired tests between methods, areas against means, values
+by class, and what quality costs::
+
+    summarise                     how good is each method?
+    best_by_length, leaders       which is best, and how far ahead?
+    compare_methods               which differences are real?
+    areas_against_means           do AUPRC and mAP say the same?
+    per_class, costs              where, and at what price?
+"""
+
+from bittern.experiments.statistics.areas import (
+    AreaAndMean,
+    AreasAgainstMeans,
+    Skew,
+    areas_against_means,
+)
+from bittern.experiments.statistics.classes import ClassMeans, per_class
+from bittern.experiments.statistics.comparing import compare_methods
+from bittern.experiments.statistics.costs import Cost, costs
+from bittern.experiments.statistics.leaders import Leader, leaders
+from bittern.experiments.statistics.summary import Summary, best_by_length, summarise
+from bittern.experiments.statistics.verdicts import Verdict, Verdicts
+
+__all__ = [
+    "AreaAndMean",
+    "AreasAgainstMeans",
+    "ClassMeans",
+    "Cost",
+    "Leader",
+    "Skew",
+    "Summary",
+    "Verdict",
+    "Verdicts",
+    "areas_against_means",
+    "best_by_length",
+    "compare_methods",
+    "costs",
+    "leaders",
+    "per_class",
+    "summarise",
+]
