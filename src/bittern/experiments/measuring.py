@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,8 @@ from numpy.typing import NDArray
 from bittern.checks import row_blocks
 from bittern.codes import Codes
 from bittern.experiments.cells import Cell
+from bittern.experiments.clock import Clock
+from bittern.experiments.curves import curves_of
 from bittern.experiments.examples import examples_of
 from bittern.experiments.material import Material
 from bittern.experiments.memory import peak_memory
@@ -23,21 +24,18 @@ from bittern.experiments.values import values_of
 from bittern.experiments.versions import versions
 from bittern.hashing import HASHERS
 from bittern.index import FlatIndex, table_surface
-from bittern.metrics import Curve, interpolated_pr_curve, pr_curve
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
 __all__ = ["measure"]
 
-T = TypeVar("T")
 FEW_PAIRS = 50_000_000  # queries × items whose real distances are all kept as columns
-MOST_POINTS = 257  # of a curve over real distances
 EXAMPLES_OF_RUN = 0
 
 
 def measure(protocol: Protocol, cell: Cell, material: Material) -> Record:
     """Everything about one method at one length in one run."""
-    clock = _Clock()
+    clock = Clock()
     with peak_memory() as peak:
         choice, found = (_exact if cell.method.name == EXACT else _hashed)(
             protocol, cell, material, clock
@@ -61,7 +59,7 @@ def measure(protocol: Protocol, cell: Cell, material: Material) -> Record:
 
 
 def _hashed(
-    protocol: Protocol, cell: Cell, material: Material, clock: _Clock
+    protocol: Protocol, cell: Cell, material: Material, clock: Clock
 ) -> tuple[Choice, dict[str, Any]]:
     """A hasher's codes, ranked by Hamming distance or looked up in tables."""
     assert cell.n_bits is not None
@@ -94,7 +92,7 @@ def _found(
     found: dict[str, Any] = {
         "profile": profile,
         "values": values_of(profile, protocol.metrics),
-        "curves": _curves(profile),
+        "curves": curves_of(profile),
         "n_relevant": tuple(profile.n_relevant.tolist()),
     }
     if protocol.tables is not None:
@@ -108,7 +106,7 @@ def _found(
 
 
 def _exact(
-    protocol: Protocol, cell: Cell, material: Material, clock: _Clock
+    protocol: Protocol, cell: Cell, material: Material, clock: Clock
 ) -> tuple[Choice, dict[str, Any]]:
     """The ranking by real distances."""
     queries, database = material.queries, material.database
@@ -122,7 +120,7 @@ def _exact(
     )
     found: dict[str, Any] = {
         "values": values_of(profile, protocol.metrics),
-        "curves": _curves(profile),
+        "curves": curves_of(profile),
         "n_relevant": tuple(profile.n_relevant.tolist()),
     }
     if cell.run == EXAMPLES_OF_RUN:
@@ -143,22 +141,6 @@ def _distances(queries: NDArray[Any], database: NDArray[Any]) -> Iterator[NDArra
     database = database.astype(np.float64)
     for block in row_blocks(len(queries), 8 * len(database), memory=1 << 27):
         yield pairwise_distances(queries[block].astype(np.float64), database)
-
-
-def _curves(profile: TieProfile) -> dict[str, Curve]:
-    curves = {"interpolated": interpolated_pr_curve(profile)}
-    if not profile.is_compact:
-        curves["micro"] = _thinned(pr_curve(profile))
-    return curves
-
-
-def _thinned(curve: Curve) -> Curve:
-    """The curve with no more points than a picture can show."""
-    if len(curve) <= MOST_POINTS:
-        return curve
-    kept = np.unique(np.linspace(0, len(curve) - 1, MOST_POINTS).astype(np.intp))
-    radius = None if curve.radius is None else curve.radius[kept]
-    return Curve(curve.recall[kept], curve.precision[kept], radius)
 
 
 def _surface(
@@ -188,16 +170,3 @@ def _nearest(hits: Any) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _labels(items: Items) -> tuple[int, ...] | None:
     return None if items.labels is None else tuple(items.labels.tolist())
-
-
-class _Clock:
-    """Seconds by what they were spent on."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    def __call__(self, what: str, work: Callable[[], T]) -> T:
-        began = time.perf_counter()
-        result = work()
-        self.seconds[what] = time.perf_counter() - began
-        return result

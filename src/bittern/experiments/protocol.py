@@ -228,6 +228,9 @@ class Protocol:
         if baseline is not None:
             Registry("method", dict.fromkeys(self.labels))[baseline]
         if self.paradigm == "evidence":
+            from bittern.experiments.evidence.checks import check_evidence
+
+            check_evidence(self)
             return
         for method in self.method:
             _check_hasher(method)

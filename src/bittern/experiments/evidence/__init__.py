@@ -1,0 +1,5 @@
+"""Combining evidence: queries by example pictures, ranked by features and by what combines them."""
+
+from bittern.experiments.evidence.measuring import measure_evidence
+
+__all__ = ["measure_evidence"]

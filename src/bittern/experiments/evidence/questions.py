@@ -1,0 +1,168 @@
+"""What is asked: queries of example pictures to the training and to the test partition of a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.data import Dataset, Split, make_split
+from bittern.data.balance import Draws
+from bittern.data.splits import SETS, CorelSplit
+from bittern.errors import InputError
+from bittern.experiments.evidence.plan import Plan, plan_of
+from bittern.registry import Registry
+
+if TYPE_CHECKING:
+    from bittern.experiments.protocol import Protocol
+
+__all__ = ["ASKING", "Asked", "Questions", "asked_of", "random_state_of"]
+
+Positions = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Questions:
+    """Queries to one partition; all positions are those of the dataset.
+
+    Negative examples come from the pool, which is not ranked; the database is.
+    """
+
+    images: Positions  # (n_queries, largest), -1 where there is none
+    categories: NDArray[np.int64]  # (n_queries,)
+    pool: Positions
+    database: Positions
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of examples of each query."""
+        return np.count_nonzero(self.images >= 0, axis=1).astype(np.int64)
+
+    @property
+    def fingerprint(self) -> str:
+        """Short hash of everything here."""
+        digest = hashlib.sha256()
+        for part in (self.images, self.categories, self.pool, self.database):
+            digest.update(f"{part.shape}".encode())
+            digest.update(np.ascontiguousarray(part, "<i8").tobytes())
+        return digest.hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """The questions of a run, and the split that they keep to.
+
+    With ``in_turn``, both partitions are asked the same, and what is learnt for a query is learnt
+    from the others.
+    """
+
+    split: Split
+    training: Questions
+    test: Questions
+    in_turn: bool
+
+
+def asked_of(protocol: Protocol, dataset: Dataset, run: int) -> Asked:
+    """What a run of the protocol asks."""
+    if dataset.labels is None:
+        raise InputError(f"evidence: needs categories as class labels, {dataset.name} has none.")
+    run = 0 if protocol.split.repeated else run
+    return ASKING[protocol.split.name](protocol, dataset, run)
+
+
+def random_state_of(protocol: Protocol, run: int, what: str) -> int:
+    """A seed that all methods of a run share."""
+    text = f"{protocol.random_state} {run} {what}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
+
+
+def _by_category(protocol: Protocol, dataset: Dataset, run: int) -> Asked:
+    """Queries of one to six pictures of each category (2.3 of [Yavlinsky-2004])."""
+    split = make_split(
+        "corel", dataset, random_state=protocol.random_state, run=run, **protocol.split.sizes
+    )
+    assert isinstance(split, CorelSplit)
+    first, second = split.training_queries, split.test_queries
+    return Asked(
+        split,
+        Questions(
+            first.images, first.categories, split.validation_queries, split.validation_database
+        ),
+        Questions(second.images, second.categories, split.queries, split.database),
+        in_turn=False,
+    )
+
+
+def _by_topic(protocol: Protocol, dataset: Dataset, run: int) -> Asked:
+    """Some categories as topics, whose examples are in neither partition (2.4)."""
+    plan = plan_of(protocol)
+    topics, images = _drawn_topics(plan, dataset, random_state_of(protocol, run, "topics"))
+    rest = np.setdiff1d(np.arange(len(dataset)), images)
+    split = make_split(
+        "trecvid",
+        _tagged(dataset.take(rest), topics),
+        random_state=protocol.random_state,
+        run=run,
+        **protocol.split.sizes,
+    )
+    sets = {name: rest[getattr(split, name)] for name in SETS}
+    training, test = (
+        Questions(images, topics, sets[pool], sets[database])
+        for pool, database in (
+            ("validation_queries", "validation_database"),
+            ("queries", "database"),
+        )
+    )
+    return Asked(_with_examples(split, sets, images, len(dataset)), training, test, in_turn=True)
+
+
+def _drawn_topics(
+    plan: Plan, dataset: Dataset, random_state: int
+) -> tuple[NDArray[np.int64], Positions]:
+    """Categories, ascending, and the positions of each one's examples."""
+    labels: Any = dataset.labels
+    numbers, counts = np.unique(labels[labels >= 0], return_counts=True)
+    large = numbers[counts > plan.n_examples]
+    if len(large) < plan.n_topics:
+        raise InputError(
+            f"evidence: {plan.n_topics} topics of {plan.n_examples} examples need as many "
+            f"categories with more pictures than that, {dataset.name} has {len(large)}."
+        )
+    draws = Draws(random_state)
+    topics = np.sort(draws.shuffled(large)[: plan.n_topics])
+    images = [draws.shuffled(np.flatnonzero(labels == t))[: plan.n_examples] for t in topics]
+    return topics, np.sort(np.stack(images), axis=1)
+
+
+def _tagged(part: Dataset, topics: NDArray[np.int64]) -> Dataset:
+    """The pictures with a tag for each topic instead of their words."""
+    tags = np.asarray(part.labels)[:, None] == topics[None, :]
+    return replace(part, tags=tags, tag_names=tuple(part.class_names[t] for t in topics))
+
+
+def _with_examples(
+    split: Split, sets: dict[str, Positions], images: Positions, n_items: int
+) -> Split:
+    """The split in positions of the whole dataset, the topics' examples among the queries.
+
+    So the search for leaks compares them with all that is ranked or learnt from.
+    """
+    return Split(
+        name=split.name,
+        n_items=n_items,
+        **(sets | {"queries": np.union1d(sets["queries"], images)}),
+        parts=split.parts,
+        balanced_by=split.balanced_by,
+        random_state=split.random_state,
+        run=split.run,
+    )
+
+
+#: What each split that fits this paradigm has asked.
+ASKING: Registry[Callable[[Protocol, Dataset, int], Asked]] = Registry(
+    "split for evidence", {"corel": _by_category, "trecvid": _by_topic}
+)
