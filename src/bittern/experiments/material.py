@@ -65,6 +65,7 @@ class Material:
             "leaks": report.number,
             "leak_check": str(report),
             "notes": list(self.prepared.notes),
+            "class_names": list(self.dataset.class_names),
         }
 
     def _items(self, name: str) -> Items:

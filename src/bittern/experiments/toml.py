@@ -12,27 +12,33 @@ __all__ = ["to_toml"]
 def to_toml(table: Mapping[str, Any]) -> str:
     """A TOML document: plain keys first, then tables, then lists of tables."""
     plain = {k: v for k, v in table.items() if not _is_table(v) and not _is_tables(v)}
-    lines = [f"{key} = {_value(value)}" for key, value in plain.items()]
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
     for key, value in table.items():
         if _is_table(value):
-            lines += ["", f"[{key}]", *_lines(value)]
+            lines += ["", f"[{_key(key)}]", *_lines(value)]
     for key, value in table.items():
         if _is_tables(value):
             for one in value:
-                lines += ["", f"[[{key}]]", *_lines(one)]
+                lines += ["", f"[[{_key(key)}]]", *_lines(one)]
     return "\n".join(lines) + "\n"
 
 
 def _lines(table: Mapping[str, Any]) -> list[str]:
-    return [f"{key} = {_value(value)}" for key, value in table.items()]
+    return [f"{_key(key)} = {_value(value)}" for key, value in table.items()]
+
+
+def _key(key: str) -> str:
+    is_bare = key.isascii() and key.replace("-", "").replace("_", "").isalnum()
+    return key if is_bare else json.dumps(key)
 
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{k} = {_value(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_value, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)  # texts, numbers and booleans are written alike
+    # Texts, numbers and booleans are written as in JSON, but for one control character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _is_table(value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, isnan, nan
 
 import numpy as np
@@ -29,6 +30,7 @@ Spread = tuple[float, float] | None
 DRAWS = 10_000  # of the randomisation test, so that no p is below 1 in 10,001
 
 
+@lru_cache(maxsize=32)  # a page asks for it in several places
 def compare_methods(records: Records, metric: str, n_bits: int | None = None) -> Verdicts:
     r"""Compare every method at one length with the baseline, by the protocol's paired tests.
 

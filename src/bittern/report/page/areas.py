@@ -1,0 +1,53 @@
+"""The section on averages: AUPRC, where counts are summed, against mAP, where queries are equal."""
+
+from __future__ import annotations
+
+import math
+
+from bittern.experiments.statistics import AreaAndMean, areas_against_means
+from bittern.report.charts import Frame, diagonal, legend, linear, points
+from bittern.report.markup import Html
+from bittern.report.page.parts import bits_of, figure, section
+from bittern.report.page.view import View
+
+__all__ = ["area_and_mean"]
+
+
+def area_and_mean(view: View) -> Html | None:
+    """A point a method and length; nothing where either value is missing everywhere."""
+    compared = areas_against_means(view.records)
+    rows = [row for row in compared.rows if math.isfinite(row.auprc) and math.isfinite(row.ap)]
+    if not rows:
+        return None
+    scale = linear([value for row in rows for value in (row.auprc, row.ap)])
+    frame = Frame(scale, scale, "mAP", "AUPRC", width=420, height=370)
+    drawn = [diagonal(frame), *(_point(frame, view, row) for row in rows)]
+    label = "AUPRC against mAP. " + "; ".join(map(_told, rows)) + "."
+    styles = {m: view.styles[m] for m in view.styles if any(row.method == m for row in rows)}
+    return section(
+        "AUPRC against mAP",
+        "areas",
+        figure(
+            frame.draw(label, *drawn),
+            legend(styles, has_lines=False),
+            Html.tag("p", compared.sentence),
+            Html.tag(
+                "p",
+                "AUPRC sums counts over queries first, so that queries with many relevant items "
+                "weigh more; mAP gives each query the same weight. On the thin line both are "
+                "equal. Longer codes have larger points.",
+            ),
+            class_="beside",
+        ),
+    )
+
+
+def _point(frame: Frame, view: View, row: AreaAndMean) -> Html:
+    lengths = view.records.lengths
+    place = lengths.index(row.n_bits) if row.n_bits is not None else 0
+    size = 3 + 3 * place / max(len(lengths) - 1, 1)
+    return points(frame, [(row.ap, row.auprc)], view.styles[row.method], [_told(row)], size=size)
+
+
+def _told(row: AreaAndMean) -> str:
+    return f"{row.method}, {bits_of(row.n_bits)}: mAP {row.ap:.3f}, AUPRC {row.auprc:.3f}"

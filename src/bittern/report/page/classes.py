@@ -1,0 +1,91 @@
+"""The section on classes: which queries each method serves well, and which it does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from bittern.experiments.statistics import ClassMeans, per_class
+from bittern.report.charts import Frame, Scale, legend, linear, ordinal, points, row_rules
+from bittern.report.markup import Html, fragment
+from bittern.report.page.parts import bits_of, figure, folded, number, panels, section, table
+from bittern.report.page.view import View
+
+__all__ = ["by_class"]
+
+ROW = 20  # the height of a class' row
+
+
+def by_class(view: View) -> Html | None:
+    """The main metric of each class, a panel a length; nothing where queries have no classes."""
+    metric = view.main_metric
+    found = [per_class(view.records, metric, n_bits) for n_bits in view.lengths]
+    found = [one for one in found if len(one.classes) > 1 and one.means]
+    if not found:
+        return None
+    classes = _hardest_last(found[-1])
+    values = [v for one in found for means in (one.means or {}).values() for v in means]
+    scale = linear(values, n_ticks=4)
+    return section(
+        "By class",
+        "classes",
+        figure(
+            fragment(
+                legend(view.styles, has_lines=False),
+                panels(_panel(view, one, classes, scale) for one in found),
+            ),
+            f"Mean {metric} over the queries of each class in all runs, the class with the highest "
+            f"mean at {bits_of(found[-1].n_bits)} on top.",
+        ),
+        folded("The same as a table", *(_listed(view, one) for one in found)),
+    )
+
+
+def _hardest_last(means: ClassMeans) -> list[int]:
+    """Classes by their mean over methods, the highest first; those without one last."""
+
+    def rank(place: int) -> tuple[bool, float]:
+        values = [of[place] for of in (means.means or {}).values() if math.isfinite(of[place])]
+        return not values, -sum(values) / max(len(values), 1)
+
+    order = sorted(range(len(means.classes)), key=rank)
+    return [means.classes[place] for place in order]
+
+
+def _panel(view: View, found: ClassMeans, classes: Sequence[int], scale: Scale) -> Html:
+    rows = list(reversed(classes))
+    frame = Frame(
+        scale,
+        ordinal([_name(view, one) for one in rows]),
+        found.metric,
+        "class",
+        bits_of(found.n_bits),
+        height=ROW * len(rows) + 78,
+    )
+    drawn = [row_rules(frame)]
+    for method, means in (found.means or {}).items():
+        at = [
+            (value, float(rows.index(one)))
+            for one, value in zip(found.classes, means, strict=True)
+            if one in rows
+        ]
+        titles = [f"{method}, {_name(view, rows[int(y)])}: {number(x)}" for x, y in at]
+        drawn.append(points(frame, at, view.styles[method], titles, size=3.6))
+    label = f"{found.metric} of each class at {bits_of(found.n_bits)}; the table below has numbers."
+    return frame.draw(label, *drawn)
+
+
+def _listed(view: View, found: ClassMeans) -> Html:
+    means = found.means or {}
+    rows = [
+        (_name(view, one), f"{found.n_queries[i]:,}", *(number(of[i]) for of in means.values()))
+        for i, one in enumerate(found.classes)
+    ]
+    caption = f"{found.metric} by class, {bits_of(found.n_bits)}"
+    return table(caption, ["class", "queries", *means], rows)
+
+
+def _name(view: View, label: int) -> str:
+    """What the dataset calls a class; its number where it has no name."""
+    names = view.records.records[0].split.get("class_names", [])
+    return str(names[label]) if 0 <= label < len(names) else str(label)
