@@ -66,8 +66,8 @@ def closing(records: Records, folder: Path) -> str:
             "",
             "Three things to try next:",
             f"  bittern verify {folder}      measure one of its cells again, to the last bit",
-            "  bittern reproduce               the papers' tables and figures, ready to run",
-            "  bittern advise --vectors X.npy  how few bits will do for vectors of your own",
+            "  bittern reproduce                the papers' tables and figures, ready to run",
+            "  bittern advise --vectors X.npy   how few bits will do for vectors of your own",
         ]
     )
 
