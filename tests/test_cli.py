@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -433,23 +433,33 @@ def test_the_number_of_threads_changes_nothing(data, bittern):
     assert_same(said, data.scores(data.by_class))
 
 
-def test_the_demo_shows_a_table_and_draws_it(bittern, tmp_path):
-    picture = tmp_path / "demo.png"
-    said = bittern("demo", "--plot", picture)
-    assert (said.code, said.err) == (0, "")
-    rows = re.findall(r"^ +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", said.out, re.MULTILINE)
-    values = np.array(rows, float)
-    assert values[:, 0].tolist() == [4, 8, 12, 16, 24, 32, 48, 64]
-    expected, worst, best, spread = values[:, 1:].T
-    assert (worst < expected).all() and (expected < best).all()
-    np.testing.assert_allclose(spread, best - worst, atol=2e-4)  # of rounded numbers
-    assert str(picture) in said.out
+@pytest.mark.slow  # all four methods, in processes
+def test_the_demo_ends_with_a_table_a_page_and_three_commands(bittern, tmp_path, monkeypatch):
+    from bittern import demo as first_look
+
+    real = first_look.protocol_of  # of shorter codes alone, which take a second each
+    monkeypatch.setattr(first_look, "protocol_of", lambda *a: replace(real(*a), n_bits=(8,)))
+    picture, out = tmp_path / "demo.png", tmp_path / "demo"
+    said = bittern("demo", "--runs", 1, "--plot", picture, "--out", out)
+    assert said.code == 0
+    for name in ("float ranking", "LSH", "ITQ", "KSH", "TALR"):
+        assert re.search(rf"^{name} +\*?0\.\d{{4}}", said.out, re.MULTILINE), name
+    assert (out / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert str(out / "report.html") in said.out and str(picture) in said.out
+    assert len(re.findall(r"^  bittern \w+", said.out, re.MULTILINE)) == 3
     assert picture.read_bytes().startswith(MAGIC["png"])
+    assert "5/5" in said.err and "TALR" in said.err
+    again = bittern("demo", "--runs", 1, "--out", out)  # nothing is measured twice
+    assert again.code == 0 and "5 cells are known, 0 to measure" in again.err
 
 
-def test_the_demo_follows_its_random_state(bittern):
-    first, again, other = (bittern("demo", "--random-state", seed).out for seed in (0, 0, 1))
-    assert first == again != other
+def test_the_demo_without_pytorch_says_so(monkeypatch):
+    from bittern import demo as first_look
+
+    monkeypatch.setattr(first_look, "_has_torch", lambda: False)
+    protocol = first_look.protocol_of()
+    assert "TALR" not in protocol.labels and "KSH" in protocol.labels
+    assert "pip install 'bittern[deep]'" in first_look.introduction(protocol)
 
 
 def test_version_and_help(bittern):

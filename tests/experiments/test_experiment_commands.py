@@ -1,0 +1,113 @@
+"""``bittern run``, ``reproduce``, ``verify`` and ``report``, as a user types them."""
+
+import csv
+import sys
+
+import pytest
+from made_protocols import PLAIN, write_arrays
+
+from bittern.cli import main
+from bittern.experiments import Records
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("commands")
+    write_arrays(folder / "arrays")
+    (folder / "mine.toml").write_text(PLAIN.replace("runs = 2", "runs = 1"))
+    return folder
+
+
+@pytest.fixture
+def bittern(place, monkeypatch, capsys):
+    def call(*words):
+        monkeypatch.chdir(place)
+        monkeypatch.setattr(sys, "argv", ["bittern", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        said = capsys.readouterr()
+        return int(stop.value.code or 0), said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def done(bittern, place):
+    """The folder of a finished experiment, measured once for all tests here."""
+    if not (place / "results" / "mine").exists():
+        code, out, err = bittern("run", "mine.toml", "--root", "arrays")
+        assert code == 0, err
+        assert "itq" in out and "bittern report results/mine" in out
+        assert "5/5" in err
+    return place / "results" / "mine"
+
+
+def test_run_stores_and_shows(done):
+    assert len(Records.read(done)) == 5
+
+
+def test_running_again_measures_nothing(done, bittern):
+    code, out, err = bittern("run", "mine.toml", "--root", "nowhere")
+    assert code == 0 and "5 cells are known, 0 to measure" in err and "itq" in out
+
+
+def test_only_some_cells_are_measured(bittern, place):
+    words = ("run", "mine.toml", "--root", "arrays", "--out", "some")
+    code, out, _ = bittern(*words, "--only", "method=lsh", "--only", "bits=4")
+    assert code == 0 and "4 cells are not measured yet" in out
+    assert [r.method for r in Records.read(place / "some")] == ["lsh"]
+
+
+def test_verify_tells_that_it_is_the_same(done, bittern):
+    code, out, _ = bittern("verify", done, "--root", "arrays", "--only", "method=lsh")
+    assert code == 0 and "every value is the same again, to the last bit" in out
+
+
+def test_reports_in_every_form(done, bittern, place):
+    names = {"html": "r.html", "latex": "r.tex", "csv": "r.csv", "markdown": "r.md",
+             "parquet": "r.parquet"}  # fmt: skip
+    words = [word for form, name in names.items() for word in (f"--{form}", name)]
+    code, out, _ = bittern("report", done, *words)
+    assert code == 0 and all(name in out for name in names.values())
+    assert (place / "r.html").read_text().startswith("<!DOCTYPE html>")
+    assert r"\begin{tabular}" in (place / "r.tex").read_text()
+    rows = list(csv.DictReader((place / "r.csv").read_text().splitlines()))
+    assert {row["method"] for row in rows} == {"float ranking", "lsh", "itq"}
+    assert "| itq |" in (place / "r.md").read_text()
+    assert (place / "r.parquet").read_bytes()[:4] == b"PAR1"
+    code, out, _ = bittern("report", done)  # nothing asked for: the table
+    assert code == 0 and "lsh" in out
+
+
+def test_reproduce_lists_the_protocols(bittern):
+    code, out, _ = bittern("reproduce")
+    assert code == 0
+    for name in ("ties-table-1", "ties-figure-1", "evidence-table-1", "methodology-tables"):
+        assert name in out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("run", "none.toml"), "none.toml: no such file"),
+        (("run", "ties-table-11"), "did you mean 'ties-table-1'"),
+        (("reproduce", "nothing"), "no protocol is called 'nothing'"),
+        (("run", "mine.toml", "--only", "method=lhs"), "did you mean 'lsh'"),
+        (("run", "mine.toml", "--jobs", 0, "--root", "arrays", "--out", "x"), "jobs"),
+        (("report", "arrays"), "has no protocol.toml"),
+        (("verify", "arrays"), "has no protocol.toml"),
+        (("report", "arrays", "--html", "none/r.html"), "there is no folder none"),
+    ],
+)
+def test_a_mistake_is_one_sentence(bittern, words, says):
+    code, out, err = bittern(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("bittern: ") and err.count("\n") == 1 and says in err
+
+
+def test_a_failed_cell_is_told_and_the_exit_code_is_one(bittern, place):
+    text = PLAIN.replace("runs = 2", "runs = 1").replace("n_iter = [1, 20]", "n_iter = [-1, -2]")
+    (place / "bad.toml").write_text(text)
+    code, out, _ = bittern("run", "bad.toml", "--root", "arrays")
+    assert code == 1
+    assert "failed: itq, 4 bits, run 0" in out and "n_iter" in out and "lsh" in out
