@@ -5,11 +5,14 @@ import importlib
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import bittern
+from bittern.cli import app
 
 # fmt: off
 ORDER = [
@@ -26,6 +29,11 @@ MODULES = sorted(ROOT.rglob("*.py"))
 HEAVY = ["numba", "scipy", "sklearn", "matplotlib", "torch", "pandas", "faiss", "rich", "typer"]
 
 
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text())
+
+
 def stage_of(path):
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
@@ -37,7 +45,7 @@ def module_name(path):
 
 def imports(path):
     """Dotted names that the module imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -165,7 +173,7 @@ print([name for name in {HEAVY} if name in sys.modules])
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_every_module_says_what_it_is(path):
-    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    docstring = ast.get_docstring(tree_of(path))
     assert docstring
     first = docstring.split("\n\n")[0].rstrip()
     assert first.endswith((".", ":")), first
@@ -175,7 +183,7 @@ def test_the_library_does_not_print():
     for path in MODULES:
         if stage_of(path) in ("cli", "demo"):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
             assert not (is_call and node.func.id == "print"), f"{path.name}, line {node.lineno}"
 
@@ -209,9 +217,6 @@ def test_the_readme_names_only_commands_that_exist():
             assert (PROJECT / program).stat().st_mode & 0o111, command
         elif program == "bittern":
             words = [argument for argument in arguments if not argument.startswith("-")]
-            done = subprocess.run(
-                [sys.executable, "-m", "bittern", *words[:1], "--help"], capture_output=True
-            )
-            assert done.returncode == 0, command
+            assert CliRunner().invoke(app, [*words[:1], "--help"]).exit_code == 0, command
         elif arguments and arguments[0].endswith(".py"):
             assert (PROJECT / arguments[0]).is_file(), command

@@ -1,7 +1,6 @@
 """``bittern index`` and ``bittern search``: collections from pictures and vectors."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -10,6 +9,7 @@ from PIL import Image
 
 import bittern as bt
 from bittern import collecting, searching
+from bittern.cli import main
 
 COLOURS = {"red": (200, 30, 30), "green": (30, 180, 40), "blue": (30, 40, 210)}
 
@@ -34,10 +34,17 @@ def place(folder, tmp_path_factory):
     return made
 
 
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "bittern", *map(str, arguments)], capture_output=True, text=True
-    )
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Call the command in this process: its exit code, what it printed, what it complained of."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["bittern", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        return stop.value.code or 0, *capsys.readouterr()
+
+    return call
 
 
 def test_a_picture_finds_pictures_of_its_colour(place, folder):
@@ -86,14 +93,15 @@ def test_a_montage_shows_every_answer(place, folder, tmp_path):
     assert bluish.sum() > 7 * 24 * 32 * 0.8
 
 
-def test_the_commands_do_the_same(place, folder, tmp_path):
-    done = run("search", place, "--image", folder / "red/03.png", "-k", 3, "--format", "json")
-    assert done.returncode == 0, done.stderr
-    assert [item["label"] for item in json.loads(done.stdout)] == ["red"] * 3
-    done = run("index", "info", place)
-    assert done.returncode == 0 and "rgb-moments" in done.stdout and "itq" in done.stdout
-    done = run("index", "export", place, "-o", tmp_path / "codes.npy")
-    assert done.returncode == 0, done.stderr
+def test_the_commands_do_the_same(place, folder, tmp_path, run):
+    image = folder / "red/03.png"
+    code, out, err = run("search", place, "--image", image, "-k", 3, "--format", "json")
+    assert code == 0, err
+    assert [item["label"] for item in json.loads(out)] == ["red"] * 3
+    code, out, _ = run("index", "info", place)
+    assert code == 0 and "rgb-moments" in out and "itq" in out
+    code, _, err = run("index", "export", place, "-o", tmp_path / "codes.npy")
+    assert code == 0, err
     assert np.load(tmp_path / "codes.npy").shape == (36, 2)
 
 
@@ -143,9 +151,8 @@ def test_a_failed_creation_leaves_nothing(folder, tmp_path):
         (["search", "x", "--row", "1", "--unlike", "a.png"], "--unlike goes with --image"),
     ],
 )
-def test_bad_commands_are_refused_in_one_sentence(arguments, says, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "bittern", *arguments], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 2 and says in done.stderr, done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1 and not done.stdout
+def test_bad_commands_are_refused_in_one_sentence(arguments, says, tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*arguments)
+    assert code == 2 and says in err, err
+    assert len(err.strip().splitlines()) == 1 and not out

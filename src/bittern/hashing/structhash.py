@@ -236,7 +236,7 @@ def _draw(
     one, other = position.astype(np.int32).reshape(2, -1)
     length = np.array(sizes, np.int64).reshape(-1, 2)
     start = np.concatenate(([0], np.cumsum(length.sum(axis=1))))
-    return _Lists(rows, one, other, start, length[:, 0])
+    return _Lists(rows, one, other, start, length[:, 0].copy())  # one layout, compiled once
 
 
 def _two_kinds(
