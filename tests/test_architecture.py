@@ -16,7 +16,7 @@ from bittern.cli import app
 
 # fmt: off
 ORDER = [
-    "errors", "registry", "files", "checks", "threads", "progress",
+    "errors", "registry", "files", "checks", "threads", "spawning", "progress",
     "numpyfiles", "codefiles", "codes", "trec", "kernels", "relevance", "profile", "metrics",
     "data", "hashing", "features", "index", "fusion", "store", "scale", "experiments", "report",
     "inputs", "evaluation", "fusing", "collecting", "searching", "experimenting", "demo", "web",

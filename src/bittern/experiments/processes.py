@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from bittern.errors import BitternError
 from bittern.experiments.cells import Cell
 from bittern.experiments.protocol import Protocol
+from bittern.spawning import end_with_parent, interrupts_held
 from bittern.threads import VARIABLE
 
 __all__ = ["Failed", "Finished", "measure_all"]
@@ -108,7 +108,7 @@ class _Worker:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs, errand), daemon=True)
-        with _environment(threads), _interrupts_held():
+        with _environment(threads), interrupts_held():
             process.start()
         theirs.close()
         return cls(process, ours)
@@ -157,7 +157,7 @@ def _serve(connection: Connection, errand: Errand) -> None:
     """What a process does: measure what it is given until there is no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that half a file is cleared away
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     from bittern.experiments.bench import Bench
 
     bench = Bench(errand.protocol, errand.folder, errand.root)
@@ -181,14 +181,6 @@ def _outcome(bench: Any, cell: Cell) -> Finished | Failed:
         return Failed(cell, f"{type(error).__name__}: {error} ({where})")
 
 
-def _end_with_parent() -> None:
-    """Leave if the process that started this one is killed."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
 @contextmanager
 def _environment(threads: int) -> Iterator[None]:
     """What a process that starts now will see."""
@@ -203,16 +195,3 @@ def _environment(threads: int) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Keep Ctrl-C back in this thread until the block is done; what starts in it inherits that."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

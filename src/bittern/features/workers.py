@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +17,7 @@ from bittern.errors import BitternError, InputError
 from bittern.features.base import Feature, Floats
 from bittern.features.parts import Chunk, Part
 from bittern.features.pictures import to_picture
+from bittern.spawning import end_with_parent, interrupts_held
 
 __all__ = ["Tally", "Worker", "allow_pixels", "describe_chunks"]
 
@@ -82,7 +80,7 @@ def describe_chunks(
         return
     pool = _Pool.start(worker, n_jobs)
     try:
-        with _interrupts_held():  # processes inherit this, so that Ctrl-C reaches only us
+        with interrupts_held():  # processes inherit this, so that Ctrl-C reaches only us
             futures = [pool.submit(_Pool.work, chunk) for chunk in chunks]
         for future in as_completed(futures):
             report(future.result())
@@ -129,7 +127,7 @@ class _Pool:
         for feature in worker.features:
             if feature.get_params().get("n_threads", 0) is None:
                 feature.set_params(n_threads=1)
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        end_with_parent()
 
     @classmethod
     def work(cls, chunk: Chunk) -> Tally:
@@ -145,26 +143,3 @@ def _use_one_thread() -> None:
     threadpool_limits(1)
     if "cv2" in sys.modules:
         sys.modules["cv2"].setNumThreads(1)
-
-
-def _end_with_parent() -> None:
-    """Leave if the process that started this one is killed; a pool alone would wait forever."""
-    from multiprocessing import parent_process
-
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Keep Ctrl-C back in this thread until the block is done."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
