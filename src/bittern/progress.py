@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 __all__ = ["Bar", "track"]
 
@@ -13,7 +13,13 @@ PATIENCE = 1.0  # seconds before a bar appears
 
 
 class Bar:
-    """A bar on the terminal's error stream; elsewhere nothing is shown."""
+    """A bar on the terminal's error stream; elsewhere nothing is shown.
+
+    One at a time: while one is shown, those of parts of the work, which would write over it, are
+    not.
+    """
+
+    _is_one_shown: ClassVar[bool] = False
 
     def __init__(self, what: str) -> None:
         self._what, self._began = what, monotonic()
@@ -34,17 +40,19 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+            Bar._is_one_shown = False
 
     def _start(self, total: int) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
         console = Console(stderr=True)
-        if not console.is_terminal:
+        if Bar._is_one_shown or not console.is_terminal:
             return
         columns = "{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
         self._bar = Progress(*columns, console=console, transient=True)
         self._bar.start()
+        Bar._is_one_shown = True
         self._task = self._bar.add_task(self._what, total=total)
 
 

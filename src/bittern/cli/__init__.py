@@ -1,10 +1,11 @@
 """The command ``bittern``: parse, call, show; a file for each of its commands."""
 
-from bittern.cli import data, demo, evaluate, features, fuse, index, run, search
+from bittern.cli import advise, data, demo, evaluate, features, fuse, index, run, search
 from bittern.cli.app import Format, app, main
 
 __all__ = [
     "Format",
+    "advise",
     "app",
     "data",
     "demo",

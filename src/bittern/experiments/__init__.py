@@ -1,5 +1,7 @@
 """Experiments: a protocol in, records out."""
 
+from bittern.experiments.advice import advise
+from bittern.experiments.advising.record import Advice
 from bittern.experiments.cells import Cell, cells_of
 from bittern.experiments.protocol import Method, Protocol
 from bittern.experiments.record import Example, Record, Value
@@ -8,6 +10,7 @@ from bittern.experiments.running import Watcher, run
 from bittern.experiments.verification import Verification, verify
 
 __all__ = [
+    "Advice",
     "Cell",
     "Example",
     "Method",
@@ -17,6 +20,7 @@ __all__ = [
     "Value",
     "Verification",
     "Watcher",
+    "advise",
     "cells_of",
     "run",
     "verify",

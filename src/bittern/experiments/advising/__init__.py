@@ -1,0 +1,1 @@
+"""The parts of an advice: rows, truth, trials, estimates, speed, the choice and its wording."""
