@@ -3,7 +3,8 @@
     python benchmarks/search.py [--root DATA] [--largest N] [--threads T] [--write docs/results.md]
 
 Everyone has the same codes, the same queries and the same number of threads (one, unless told).
-Times are the best of several repetitions taken in turn.  Needs FAISS (the extra ``dev`` brings it)
+Times are the best of several repetitions taken in turn.  The whole takes some ten minutes and 8 GB;
+``--largest 1e6`` a tenth of both.  Needs FAISS (the extra ``dev`` brings it)
 and, for the real codes, the shared CIFAR-10 features.
 """
 
@@ -11,7 +12,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
+import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import faiss
@@ -32,6 +37,7 @@ MULTI_TARGETS = {  # × FAISS, by number of codes and k
     (10_000_000, 10): 30,
     (10_000_000, 100): 8,
 }
+MOST_IN_TABLES, IN_COLLECTION = 4_000_000, 1_000_000
 FIGURE = Path("docs/images/search-cost.svg")
 Sets = tuple[bt.Codes, bt.Codes]  # database, queries
 
@@ -46,10 +52,21 @@ def main() -> None:
     options = parser.parse_args()
     faiss.omp_set_num_threads(options.threads)
     sizes = [n for n in SIZES if n <= options.largest]
+    if not sizes:
+        parser.error(f"--largest must be at least {SIZES[0]:,}")
+    sections = []
+
+    def tell(section: Section) -> None:
+        print(section.text(), end="\n\n", flush=True)
+        sections.append(section)
+
+    tell(scanning(options.threads))
+    for section in searching(sizes, options.threads):
+        tell(section)
     growing, costs = growth(sizes, options.threads, options.root)
-    sections = [scanning(options.threads), *searching(sizes, options.threads), growing]
-    for section in sections:
-        print(section.text(), end="\n\n")
+    tell(growing)
+    tell(tables(min(sizes[-1], MOST_IN_TABLES)))
+    tell(collection(min(sizes[-1], IN_COLLECTION)))
     if options.write:
         draw(costs, FIGURE)
         Section.write(options.write, "search", "python benchmarks/search.py", sections)
@@ -133,15 +150,19 @@ def growth(
 ) -> tuple[Section, dict[str, list[tuple[int, float]]]]:
     """Time of a query against the number of codes, with the exponent of the power of best fit."""
     section = Section(
-        f"Cost of a query against the number of codes, k = 10, 64 bits, {said(threads)}",
+        f"Cost of a query against the number of codes, k = 10, {said(threads)}",
         ("codes of", *(f"{n:,}, ms" for n in sizes), "exponent"),
     )
-    makers: dict[str, Callable[[int, int], Sets]] = {"mixture": mixture, "uniform": uniform}
+    makers: dict[str, Callable[[int], Sets]] = {
+        "mixture": lambda n: mixture(n, 64),
+        "uniform": lambda n: uniform(n, 64),
+    }
     if real_features(root) is not None:
-        makers["CIFAR-10, ITQ"] = lambda n, n_bits: real(n, n_bits, root)
+        makers["CIFAR-10, ITQ"] = lambda n: real(n, 64, root)
+    makers["mixture, 128 bits"] = lambda n: mixture(n, 128)
     costs: dict[str, list[tuple[int, float]]] = {}
     for name, make in makers.items():
-        database, queries = make(sizes[-1], 64)
+        database, queries = make(sizes[-1])
         for kind in (bt.MultiIndex, bt.FlatIndex):
             points = []
             for n in sizes:
@@ -155,11 +176,103 @@ def growth(
             label = f"{name}: {kind.__name__}"
             section.row(label, *(1e3 * seconds for _, seconds in points), float(slope))
     section.note(
-        "CIFAR-10's 60,000 network features under ITQ are too few: beyond them each code comes "
-        "again with every bit turned with probability 1/32, as near-duplicates would be. "
+        "Codes have 64 bits where nothing else is said. The exponent is that of the power of n "
+        "that fits best. CIFAR-10's 60,000 network features under ITQ are too few: beyond them "
+        "each code comes again with every bit turned with probability 1/32, as near-duplicates "
+        "would be. "
         "![Cost against the number of codes](images/search-cost.svg)"
     )
     return section, costs
+
+
+def tables(largest: int) -> Section:
+    """What a TableIndex takes to build and to load, for what 10⁸ codes would."""
+    section = Section(
+        "TableIndex: memory and loading, uniform codes of 64 bits",
+        (
+            "codes",
+            "tables of bits",
+            "built, s",
+            "octets a code at the peak",
+            "octets a code in the file",
+            "mapped, s",
+            "10⁸ codes, GB at the peak",
+        ),
+    )
+    for n in (largest // 2, largest):
+        for settings in ({"n_tables": 2}, {"n_tables": 4, "bits_per_table": 16}):
+            # A process for each: only a new one has a peak of its own.
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                kind, built, peak, stored, mapped = pool.submit(table_cost, n, settings).result()
+            of_all = Target(peak * 1e8 / 1e9, at_most=16)
+            section.row(f"{n:,}", kind, built, peak, stored, mapped, of_all)
+    section.note(
+        "The peak is that of building, above what the process had before, with the codes and ids "
+        "in it. Mapped is the time until the index on disk can be searched, the file being in the "
+        "system's cache."
+    )
+    return section
+
+
+def table_cost(n: int, settings: dict[str, int]) -> tuple[str, float, float, float, float]:
+    """Tables, seconds to build, octets a code at the peak and in the file, seconds to map."""
+    codes, queries = uniform(n, 64)
+    bt.TableIndex(codes[:1000], **settings).search(queries, 1)  # compiles
+    before = memory("VmRSS") - codes.words.nbytes
+    began = time.perf_counter()
+    index = bt.TableIndex(codes, **settings)
+    hits = index.search(queries[:1], 1)
+    built, peak = time.perf_counter() - began, memory("VmHWM") - before
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "tables.index")
+        index.save(path)
+        began = time.perf_counter()
+        mapped = bt.TableIndex.load(path, mmap=True)
+        took = time.perf_counter() - began
+        assert mapped.search(queries[:1], 1).to_lists() == hits.to_lists()
+        kind = f"{index.tables.n_tables} of {index.tables.bits_per_table}"
+        return kind, built, peak / n, path.stat().st_size / n, took
+
+
+def memory(name: str) -> float:
+    """What Linux says of this process's memory, in octets; NaN elsewhere."""
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((1024.0 * int(x.split()[1]) for x in lines if x.startswith(name)), float("nan"))
+
+
+def collection(n: int) -> Section:
+    """How long a collection takes to open, and what its searches cost beside the index's own."""
+    section = Section(
+        f"A collection of {n:,} items of 64 bits with metadata (all threads)",
+        ("to", "s", "in units of the index alone"),
+    )
+    database, queries = mixture(n, 64)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "items.bittern")
+        began = time.perf_counter()
+        with bt.store.create(path, 64) as made:
+            for first in range(0, n, PART):
+                some = database[first : first + PART]
+                label = [f"class {i % 10}" for i in range(len(some))]
+                made.add(some, metadata={"label": label, "place": np.arange(len(some))})
+        section.row("add them", time.perf_counter() - began, "")
+        for how, read_only in (("for writing", False), ("for reading", True)):
+            began = time.perf_counter()
+            opened = bt.store.open(path, read_only=read_only)
+            section.row(f"open it {how}", Target(time.perf_counter() - began, at_most=5), "")
+            if not read_only:
+                opened.close()
+        index = bt.MultiIndex(database)
+        with opened:
+            for k in (10, 100):
+                assert np.array_equal(opened.search(queries, k).ids, index.search(queries, k).ids)
+                through, alone = fastest(
+                    lambda k=k: opened.search(queries, k), lambda k=k: index.search(queries, k)
+                )
+                ratio = Target(through / alone, at_most=1.2)
+                section.row(f"search it {N_QUERIES} times, k = {k}", through, ratio)
+    return section
 
 
 def uniform(n: int, n_bits: int) -> Sets:
@@ -240,9 +353,9 @@ def draw(costs: dict[str, list[tuple[int, float]]], path: Path) -> None:
     """Time against the number of codes, both logarithmic."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = Figure(figsize=(8.5, 4.5), layout="constrained")
     axes = figure.subplots()
-    colours = ("#0072B2", "#D55E00", "#009E73")
+    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
     for i, (name, points) in enumerate(costs.items()):
         style = "-" if name.startswith("Multi") else ":"
         n, seconds = zip(*points, strict=True)
@@ -250,7 +363,7 @@ def draw(costs: dict[str, list[tuple[int, float]]], path: Path) -> None:
             n, 1e3 * np.array(seconds), style, color=colours[i // 2], marker="o", ms=4, label=name
         )
     axes.set(xlabel="codes", ylabel="milliseconds a query, k = 10")
-    axes.legend(frameon=False)
+    figure.legend(loc="outside right center", frameon=False)
     figure.savefig(path, metadata={"Date": None})
 
 

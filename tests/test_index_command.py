@@ -1,7 +1,12 @@
 """``bittern index`` and ``bittern search``: collections from pictures and vectors."""
 
+import contextlib
+import dataclasses
 import json
+import signal
+import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -156,3 +161,144 @@ def test_bad_commands_are_refused_in_one_sentence(arguments, says, tmp_path, mon
     code, out, err = run(*arguments)
     assert code == 2 and says in err, err
     assert len(err.strip().splitlines()) == 1 and not out
+
+
+# The command itself, with small batches, which says when each is stored.
+SLOW_COMMAND = """
+    import signal, time
+    from bittern import collecting
+    from bittern.cli import main
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by jobs in the background
+    collecting.BATCH = 10
+
+    class Bar:
+        def __init__(self, what): self.what = what
+        def __enter__(self): return self
+        def __exit__(self, *_): pass
+        def __call__(self, done, total):
+            print(self.what, done, flush=True)
+            time.sleep(0.2)
+
+    collecting.Bar = Bar
+    main()
+"""
+
+
+@contextlib.contextmanager
+def slow_command(*arguments):
+    command = [sys.executable, "-c", textwrap.dedent(SLOW_COMMAND), *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def contents(place):
+    with bt.store.open(place, read_only=True) as collection:
+        items = collection.get(collection.ids)
+        everything = collection.search(items.codes, len(items)).to_lists()
+        return items.ids.tolist(), items.codes.words.tolist(), items.metadata, everything
+
+
+def stopped_by(sent, after, made, folder):
+    """The command, sent a signal when it has stored so much; its exit code and what it says."""
+    settings = ["--features", "rgb-moments", "--bits", 16]
+    with slow_command("index", "create", made, "--from", folder, *settings) as process:
+        while process.stdout.readline() != f"storing {after}\n":
+            assert process.poll() is None
+        process.send_signal(sent)
+        _, said = process.communicate(timeout=60)
+    return process.returncode, said
+
+
+def test_a_creation_that_was_stopped_or_killed_goes_on_and_ends_the_same(place, folder, tmp_path):
+    made = str(tmp_path / "photos.bittern")
+    assert stopped_by(signal.SIGINT, 10, made, folder) == (
+        130,
+        "bittern: stopped; what is done is kept, and the same command again goes on from there.\n",
+    )
+    assert stopped_by(signal.SIGKILL, 30, made, folder) == (-signal.SIGKILL, "")
+    with bt.store.open(made, read_only=True, drafts=True) as draft:
+        assert len(draft) == 30
+    with pytest.raises(bt.FileError, match="is half made; give the command"):
+        searching.ask(made, searching.Question(row=0))
+    plan = collecting.Plan(source=folder, features="rgb-moments", hasher="itq", n_bits=16)
+    with pytest.raises(bt.InputError, match="is half made, with --hasher itq --bits 16; give"):
+        collecting.create(made, dataclasses.replace(plan, hasher="lsh", n_bits=8))
+    assert "36 items of 16 bits" in collecting.create(made, plan)
+    assert contents(made) == contents(place)
+    assert [path.name for path in tmp_path.iterdir()] == ["photos.bittern"]
+
+
+def test_what_was_described_and_stored_is_not_done_again(folder, tmp_path, monkeypatch):
+    made = str(tmp_path / "photos.bittern")
+    plan = collecting.Plan(source=folder, features="rgb-moments", n_bits=16)
+    monkeypatch.setattr(collecting, "BATCH", 10)
+    stored = []
+
+    def store_some(self, vectors, ids, metadata):
+        stored.append(ids.tolist())
+        if len(stored) == 3:
+            raise KeyboardInterrupt
+        return upsert(self, vectors, ids, metadata)
+
+    upsert = bt.store.Collection.upsert
+    monkeypatch.setattr(bt.store.Collection, "upsert", store_some)
+    with pytest.raises(KeyboardInterrupt, match="the same command again goes on from there"):
+        collecting.create(made, plan)
+    monkeypatch.setattr(bt.features.FEATURES["rgb-moments"], "transform", None)
+    monkeypatch.setattr(bt.hashing.ITQ, "fit", None)
+    collecting.create(made, plan)
+    assert [ids[0] for ids in stored] == [0, 10, 20, 20, 30]
+
+
+def test_a_source_that_changed_is_not_gone_on_with(tmp_path, monkeypatch):
+    source, made = tmp_path / "some.npy", str(tmp_path / "v.bittern")
+    np.save(source, np.random.default_rng(0).standard_normal((50, 8)))
+    plan = collecting.Plan(source=source, n_bits=8)
+    with monkeypatch.context() as patch:
+        patch.setattr(bt.store.Collection, "finish", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            collecting.create(made, plan)
+    np.save(source, np.random.default_rng(1).standard_normal((50, 8)))
+    with pytest.raises(bt.InputError, match=r"is half made, and .*some\.npy has changed since"):
+        collecting.create(made, plan)
+    np.save(source, np.random.default_rng(0).standard_normal((50, 8)))
+    collecting.create(made, plan)
+    with pytest.raises(bt.InputError, match="is there already; add to it"):
+        collecting.create(made, plan)
+
+
+def test_adding_is_all_or_nothing(folder, tmp_path, monkeypatch):
+    made = str(tmp_path / "photos.bittern")
+    collecting.create(made, collecting.Plan(source=folder, features="rgb-moments", n_bits=8))
+    monkeypatch.setattr(collecting, "BATCH", 5)
+    encode = bt.store.Recipe.encode
+
+    def some(self, things, name):
+        some.calls += 1
+        return encode(self, things, name) if some.calls < 3 else 1 / 0
+
+    some.calls = 0
+    with monkeypatch.context() as patch:
+        patch.setattr(bt.store.Recipe, "encode", some)
+        with pytest.raises(ZeroDivisionError):
+            collecting.add_to(made, folder / "red")
+    assert collecting.add_to(made, folder / "red").endswith("12 items added, 48 in all.")
+    assert [path.name for path in tmp_path.iterdir()] == ["photos.bittern"]
+
+
+def test_features_that_learn_are_kept_with_what_they_learned(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(20):
+        pixels = rng.integers(0, 255, (160, 160, 3)).astype(np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"pictures/{i:02}.png")
+    made = str(tmp_path / "words.bittern")
+    plan = collecting.Plan(source=tmp_path / "pictures", features="visual-words", n_bits=8)
+    collecting.create(made, plan)
+    question = searching.Question(images=(tmp_path / "pictures/07.png",), k=1)
+    assert searching.ask(made, question).values.tolist() == [0]

@@ -254,6 +254,22 @@ def test_a_collection_is_not_made_twice_nor_opened_where_there_is_none(place, fo
         bt.store.create(place, N_BITS)
 
 
+def test_a_draft_is_refused_until_it_is_finished(place):
+    assert not bt.store.exists(place)
+    with bt.store.create(place, N_BITS, draft="of cats") as collection:
+        collection.add(CODES[:5])
+    assert bt.store.exists(place)
+    with pytest.raises(FileError, match="is half made; give the command"):
+        bt.store.open(place, read_only=True)
+    with bt.store.open(place, drafts=True) as collection:
+        assert collection.draft == "of cats"
+        collection.add(CODES[5:8])
+        collection.finish()
+    with bt.store.open(place) as collection:
+        assert collection.draft is None and len(collection) == 8
+        collection.finish()
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -365,6 +381,17 @@ def test_many_deletes(in_file):
     ids = in_file.add(more)
     assert in_file.delete(np.random.default_rng(0).permutation(ids)) == 20_000
     assert in_file.search(QUERIES, 5).to_lists() == nearest_by_hand(QUERIES, CODES, range(300), k=5)
+
+
+@pytest.mark.slow  # a million items are written and deleted
+def test_a_million_deletes(tmp_path):
+    codes = bt.Codes(np.arange(10**6 + 5, dtype=np.uint64)[:, None], 64)
+    with bt.store.create(tmp_path / "a.bittern", 64) as collection:
+        collection.add(codes)
+        assert collection.delete(where="id >= 5") == 10**6
+        assert collection.search(codes[:1], 9).ids.tolist() == [[0, 1, 2, 4, 3]]
+    with bt.store.open(tmp_path / "a.bittern") as collection:
+        assert collection.ids.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_missing_library_names_its_extra(monkeypatch, tmp_path):

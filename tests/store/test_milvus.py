@@ -9,6 +9,7 @@ import pytest
 from places import new_place, random_codes, skip_without_milvus
 
 import bittern as bt
+from bittern import collecting
 from bittern.errors import FileError, InputError
 from bittern.store.address import Address
 from bittern.store.conditions import to_milvus
@@ -91,10 +92,13 @@ def fill(collection):
     collection.delete([20, 1050])
 
 
-def check_same(served, embedded):
+CONDITIONS = (None, "label = 'cat'", "NOT label = 'cat'", "n BETWEEN 3 AND 250 OR id > 1000")
+
+
+def check_same(served, embedded, conditions=CONDITIONS):
     """Every answer of the one is that of the other, ties and the last tie too."""
     assert len(served) == len(embedded) > 300
-    for where in (None, "label = 'cat'", "NOT label = 'cat'", "n BETWEEN 3 AND 250 OR id > 1000"):
+    for where in conditions:
         for k in (1, 4, 60, 1000):
             hits = served.search(QUERIES, k, where=where)
             assert hits.to_lists() == embedded.search(QUERIES, k, where=where).to_lists()
@@ -128,7 +132,7 @@ def test_hits_are_those_of_a_file(pair):
 def test_more_hits_than_milvus_gives_at_once_are_asked_for_in_parts(pair, monkeypatch):
     monkeypatch.setattr("bittern.store.served.MOST", 17)
     monkeypatch.setattr("bittern.store.served.ANSWERS", 40)
-    check_same(*pair)
+    check_same(*pair, CONDITIONS[1:2])
 
 
 def test_items_go_over_the_wire_in_parts(pair, monkeypatch):
@@ -151,6 +155,53 @@ def test_a_long_recipe_is_kept_in_parts(tmp_path, monkeypatch):
     bt.store.create(place, hasher=hasher).close()
     with bt.store.open(place) as collection:
         assert collection.recipe.hasher.encode(vectors) == hasher.encode(vectors)
+
+
+def test_what_a_killed_creation_left_is_no_collection_and_in_nobodys_way(tmp_path, monkeypatch):
+    place = new_place("milvus", tmp_path)
+
+    def killed(client, collection, name, blob):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bittern.store.served.put_entry", killed)
+        with pytest.raises(KeyboardInterrupt):
+            bt.store.create(place, N_BITS)
+    assert not bt.store.exists(place)
+    with bt.store.create(place, N_BITS) as collection:
+        assert collection.add(CODES[:3]).tolist() == [0, 1, 2]
+
+
+def test_a_creation_goes_on_that_left_a_part_of_a_batch(tmp_path, monkeypatch):
+    source, place = tmp_path / "some.npy", new_place("milvus", tmp_path)
+    np.save(source, np.random.default_rng(0).standard_normal((50, 8)))
+    plan = collecting.Plan(source=source, n_bits=8)
+    monkeypatch.setattr(collecting, "BATCH", 20)
+    monkeypatch.setattr("bittern.store.served.ITEMS", 8)
+    with monkeypatch.context() as patch:
+        patch.setattr("bittern.store.served.getattr", cut_off_after(4), raising=False)
+        with pytest.raises(KeyboardInterrupt, match="the same command again"):
+            collecting.create(place, plan)
+    with bt.store.open(place, drafts=True) as draft:
+        assert 20 < len(draft) < 40
+    collecting.create(place, plan)
+    collecting.create(str(tmp_path / "a.bittern"), plan)
+    with bt.store.open(place) as served, bt.store.open(tmp_path / "a.bittern") as embedded:
+        codes = embedded.get(range(50)).codes
+        assert served.get(range(50)).codes == codes
+        assert served.search(codes, 9).to_lists() == embedded.search(codes, 9).to_lists()
+
+
+def cut_off_after(n):
+    """A getattr whose n + 1st answer cannot be called: nothing goes over the wire any more."""
+    answers = iter(range(n))
+
+    def get(thing, name):
+        if next(answers, None) is None:
+            raise KeyboardInterrupt
+        return getattr(thing, name)
+
+    return get
 
 
 def test_a_server_that_is_not_there_is_one_sentence(monkeypatch):

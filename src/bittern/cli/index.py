@@ -37,7 +37,7 @@ def create_index(
 ) -> None:
     """Describe pictures, or take vectors; fit a hasher; encode and store them all.
 
-    Stopped while pictures are described, the same command goes on where it stopped.
+    Stopped or killed anywhere, the same command goes on where it was.
     """
     from bittern import collecting
 
@@ -60,7 +60,7 @@ def add_to_index(
     source: Source,
     on_error: OnBroken = OnError.stop,
 ) -> None:
-    """Add pictures or vectors, encoded as the others were."""
+    """Add pictures or vectors, encoded as the others were; all of them or none."""
     from bittern import collecting
 
     with telling_interruptions():

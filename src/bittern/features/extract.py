@@ -13,14 +13,14 @@ from bittern.checks import check_count
 from bittern.errors import FileError, InputError
 from bittern.features.base import Feature, Floats
 from bittern.features.extracted import RESERVED, Extracted, load_features, write_features
-from bittern.features.fitting import Fitted, fit_features
+from bittern.features.fitting import Fitted, fit_features, has_to_learn
 from bittern.features.gathering import Gathered, Source, gather
-from bittern.features.parts import Chunk, Part, Parts, feature_key, stored_rows
+from bittern.features.parts import Chunk, Part, Parts, feature_key, parts_folder, stored_rows
 from bittern.features.workers import Tally, Worker, describe_chunks
 from bittern.progress import Bar
 from bittern.threads import available_threads
 
-__all__ = ["extract", "load_features"]
+__all__ = ["extract", "fitted_on", "forget_parts", "load_features"]
 
 
 def extract(
@@ -33,6 +33,7 @@ def extract(
     chunk_size: int = 64,
     fit_sample: int = 1000,
     random_state: int = 0,
+    keep_parts: bool = False,
 ) -> Extracted:
     """Describe pictures by several features and write ``path_out``, an ``.npz`` file.
 
@@ -49,7 +50,7 @@ def extract(
     While it works, each ``chunk_size`` pictures are kept in the folder ``path_out`` + ``.parts``.
     After Ctrl-C, an error or a crash the same call goes on from there; what was made with other
     features, or of pictures that changed since, is made anew.  The folder goes when the file is
-    complete.
+    complete, or with :func:`forget_parts` if ``keep_parts``: until then the same call is quick.
     """
     out = _output(path_out)
     chosen = _chosen(features)
@@ -67,7 +68,8 @@ def extract(
         chunks = _plan(found, ready, parts, chunk_size)
         _describe(chunks, Worker(ready.features, skips), n_jobs)
         _write(out, found, ready, chunks)
-        parts.remove()
+        if not keep_parts:
+            parts.remove()
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped; what is done is kept in {parts.folder}, and the same call or command again "
@@ -76,6 +78,42 @@ def extract(
     finally:
         parts.remove_if_empty()
     return load_features(out)
+
+
+def fitted_on(
+    pictures: Source,
+    feature: Feature,
+    path_out: str | os.PathLike[str],
+    *,
+    errors: Literal["raise", "skip"] = "raise",
+    fit_sample: int = 1000,
+    random_state: int = 0,
+) -> Feature:
+    """The feature as :func:`extract` would fit it; what it learns is kept among the parts."""
+    if not has_to_learn(feature):
+        return feature
+    parts = Parts.beside(_output(path_out))
+    try:
+        ready = fit_features(
+            [feature],
+            gather(pictures),
+            parts,
+            sample=fit_sample,
+            random_state=random_state,
+            skips=errors == "skip",
+        )
+    finally:
+        parts.remove_if_empty()
+    return ready.features[0]
+
+
+def forget_parts(path_out: str | os.PathLike[str]) -> None:
+    """Remove the parts that ``keep_parts`` has kept beside an output."""
+    out = Path(path_out)
+    if parts_folder(out).is_dir():
+        parts = Parts.beside(out)
+        parts.remove()
+        parts.remove_if_empty()
 
 
 def _output(path: str | os.PathLike[str]) -> Path:

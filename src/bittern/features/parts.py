@@ -23,7 +23,7 @@ from bittern.features.base import Feature, Floats
 from bittern.files import atomic_write
 from bittern.numpyfiles import stored_arrays
 
-__all__ = ["Chunk", "Part", "Parts", "feature_key", "learned", "stored_rows"]
+__all__ = ["Chunk", "Part", "Parts", "feature_key", "learned", "parts_folder", "stored_rows"]
 
 OWN = re.compile(r"\.?[0-9a-f]{32}\.npz(\..*\.tmp)?")  # the second: left by a killed process
 
@@ -71,6 +71,11 @@ class Part:
         return cls(tuple(paths), rows, dict(zip(skipped, reasons, strict=True)))
 
 
+def parts_folder(output: Path) -> Path:
+    """Where the parts of an output are."""
+    return output.with_name(f"{output.name}.parts")
+
+
 def stored_rows(target: Path, name: str) -> Floats | None:
     """The rows of one feature in a finished chunk; None if all its pictures were skipped."""
     stored = stored_arrays(target).get(f"rows.{name}")
@@ -86,7 +91,7 @@ class Parts:
     @classmethod
     def beside(cls, output: Path) -> Parts:
         """The folder that belongs to an output; made if it is not there."""
-        folder = output.with_name(f"{output.name}.parts")
+        folder = parts_folder(output)
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import row_blocks
-from bittern.errors import InputError
+from bittern.errors import FileError, InputError
 from bittern.index.tables import Tables
 from bittern.threads import available_threads, run_blocks
 
@@ -88,11 +88,11 @@ class Buckets:
             array = getattr(self, name)
             if array.shape != shape or array.dtype != dtype:
                 raise InputError(f"Buckets: {name} must be {np.dtype(dtype)} of shape {shape}.")
-        ends = self.directory[:, [0, -1]] == (0, n_rows)
-        if not ends.all() or (self.directory[:, 1:] < self.directory[:, :-1]).any():
-            raise InputError(f"Buckets: directory must ascend from 0 to {n_rows}.")
-        # What is mapped is read when it is needed, and not before.
-        if self.ids.flags.writeable and self.ids.max() >= n_rows:
+        for part in self.directory:
+            if part[0] != 0 or part[-1] != n_rows or (part[1:] < part[:-1]).any():
+                raise InputError(f"Buckets: directory must ascend from 0 to {n_rows}.")
+        # What is mapped is read when it is needed, and not before: look_up() checks it then.
+        if not _is_mapped(self.ids) and self.ids.max() >= n_rows:
             raise InputError(f"Buckets: ids must be below {n_rows}.")
 
     def sizes(self, query_keys: NDArray[Any], n_threads: int | None = None) -> NDArray[np.int64]:
@@ -124,7 +124,7 @@ class Buckets:
         rows = np.empty(np.minimum(sizes, len(self)).sum(), np.uint32)
         examined = np.zeros(n_queries, np.int64)
         occupied = np.zeros((n_queries, -(-self.tables.n_look_ups // 8)), np.uint8)
-        buckets.collect(
+        is_sound = buckets.collect(
             query_keys,
             self.tables.probes,
             self._shift(),
@@ -138,6 +138,11 @@ class Buckets:
             examined,
             occupied,
         )
+        if not is_sound:
+            raise FileError(
+                "Buckets: the tables name rows that are not there; their file is damaged, and "
+                "must be made anew."
+            )
         return Found(offsets, rows[: offsets[-1]], examined, occupied)
 
     def _shift(self) -> np.uint64:
@@ -162,3 +167,13 @@ def _prefix_bits(n: int, tables: Tables) -> int:
 def _shift(n: int, tables: Tables) -> np.uint64:
     """What is left of a key after its prefix, in bits."""
     return np.uint64(tables.bits_per_table - _prefix_bits(n, tables))
+
+
+def _is_mapped(array: NDArray[Any]) -> bool:
+    """Whether the numbers are in a file rather than in memory."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap):
+            return True
+        base = base.base
+    return False

@@ -79,7 +79,8 @@ def read(path: str | os.PathLike[str], *, mmap: bool) -> StoredIndex:
                 f"(format {head.get('version')}, this one reads {VERSION})."
             )
         arrays = {name: _read(array, mmap) for name, array in stored.items() if name != HEAD}
-        rows = _rows(head, arrays.pop("words"), arrays.pop("ids"))
+        with restoring(source):
+            rows = _rows(head, arrays.pop("words"), arrays.pop("ids"))
         built = {name.removeprefix(BUILT): array for name, array in arrays.items()}
         return StoredIndex(str(head["kind"]), dict(head["settings"]), rows, built)
 
@@ -102,7 +103,7 @@ def of_other_kind(path: str | os.PathLike[str], kind: str, wanted: str) -> FileE
 def _rows(head: dict[str, Any], words: NDArray[Any], ids: NDArray[Any]) -> Rows:
     rows = Rows()
     if head["n_bits"]:
-        rows.append(Codes(words, head["n_bits"]), ids, "the file")
+        rows.adopt(Codes(words, head["n_bits"]), ids, "the file")
     rows.next_id = max(rows.next_id, int(head["next_id"]))
     return rows
 

@@ -16,6 +16,7 @@ __all__ = ["Rows"]
 Array = TypeVar("Array", bound=NDArray[Any])
 LARGEST = np.iinfo(np.int64).max
 RECENT = 1024  # ids that are looked up one by one before all are sorted anew
+PART = 1 << 20  # ids that are looked at together
 
 
 class Rows:
@@ -74,6 +75,15 @@ class Rows:
         self._remember(new)
         self._n, self.n_alive = n, self.n_alive + len(codes)
         self.next_id = max(self.next_id, int(new.max(initial=-1)) + 1)
+
+    def adopt(self, codes: Codes, ids: NDArray[Any], owner: str) -> None:
+        """Take the first rows as they lie, on disk or in memory, if their ids ascend."""
+        if ids.dtype != np.int64 or ids.shape != (len(codes),) or not _ascend(ids):
+            self.append(codes, ids, owner)
+            return
+        self.n_bits, self._n, self.n_alive = codes.n_bits, len(codes), len(codes)
+        self._words, self._ids = np.require(codes.words, requirements="W"), ids
+        self.next_id = int(ids[-1]) + 1 if len(ids) else 0
 
     def remove(self, ids: ArrayLike, owner: str) -> bool:
         """Mark rows; whether rows have moved because most were removed."""
@@ -205,3 +215,11 @@ def _checked_ids(ids: ArrayLike, name: str) -> NDArray[np.int64]:
     if i.dtype.kind == "u" and i.max(initial=0) > LARGEST:
         raise InputError(f"{name} must be at most {LARGEST}, got {i.max()}.")
     return i.astype(np.int64)
+
+
+def _ascend(ids: NDArray[np.int64]) -> bool:
+    """Whether ids are at least 0 and each is larger than the one before; a part at a time."""
+    parts = (ids[first : first + PART + 1] for first in range(0, len(ids), PART))
+    if len(ids) and ids[0] < 0:
+        return False
+    return all((part[1:] > part[:-1]).all() for part in parts)

@@ -78,7 +78,7 @@ def restored(arrays: dict[str, NDArray[Any]], words: Words, n_bits: int) -> Buck
         raise ValueError("its segments are not those of an index")
     if (lows < 0).any() or (widths < 1).any() or (widths > MOST_WIDTH).any():
         raise ValueError("its segments are out of bounds")
-    if (lows + widths > n_bits).any() or rows.shape != (len(lows), len(words)):
+    if (lows > n_bits - widths).any() or rows.shape != (len(lows), len(words)):
         raise ValueError("its tables are not those of its codes")
     bases, n = _bases(widths), len(words)
     if offsets.shape != (bases[-1],):

@@ -50,10 +50,12 @@ def collect(
     found: Array,
     examined: Array,
     occupied: Array,
-) -> None:
-    """Twin of ``buckets.collect``."""
+) -> bool:
+    """Twin of ``buckets.collect``, which stops at the first item that cannot be."""
     union: list[list[int]] = [[] for _ in examined]
     for q, t, start, stop, look_up in _ranges(query_keys, probes, shift, directory, keys):
+        if (ids[t, start:stop] >= ids.shape[1]).any():
+            return False
         items = [int(item) for item in ids[t, start:stop] if item != excluded[q]]
         examined[q] += len(items)
         occupied[q, look_up // 8] |= np.uint8(bool(items) << look_up % 8)
@@ -62,6 +64,7 @@ def collect(
         once = list(dict.fromkeys(items))
         offsets[q + 1] = offsets[q] + len(once)
         found[offsets[q] : offsets[q + 1]] = once
+    return True
 
 
 def measure_found(

@@ -6,8 +6,9 @@ directory[t, p + 1] - 1``.  With a shift of 0 a prefix is a key and its range is
 the keys stand beside the items in ``keys[t]``, and the bucket is searched in the range.
 
 Not checked here, guaranteed by ``bittern.index``: arrays are C-contiguous, keys are uint32 or
-uint64, a database has fewer than 2^32 items, outputs are long enough and zeroed.  Each kernel has a
-NumPy twin of the same name and signature in ``kernels.bucket_reference``.
+uint64, directories ascend from 0 to the number of items, which is below 2^32, outputs are long
+enough and zeroed.  Keys that are not sorted are not found, and do no harm.  Each kernel has a NumPy
+twin of the same name and signature in ``kernels.bucket_reference``.
 """
 
 from __future__ import annotations
@@ -135,9 +136,10 @@ def collect(
 
     Without the item ``excluded[q]``, as if it were not there.  Fills ``offsets``; ``examined[q]``
     counts repetitions; bit j of ``occupied[q]`` tells that look-up j found something.  ``seen`` has
-    a bit for each item; all are 0 before and after.
+    a bit for each item; all are 0 before and after.  Gives False, and stops, at an item that cannot
+    be: ``ids`` may lie in a damaged file, which nobody has read through.
     """
-    n = 0
+    n, n_items = 0, np.uint64(ids.shape[1])
     for q in range(query_keys.shape[1]):
         look_up = 0
         for t in range(query_keys.shape[0]):
@@ -147,6 +149,8 @@ def collect(
                 before = examined[q]
                 for i in range(start, stop):
                     item = np.uint64(ids[t, i])
+                    if item >= n_items:
+                        return False
                     if np.int64(item) == excluded[q]:
                         continue
                     examined[q] += 1
@@ -161,6 +165,7 @@ def collect(
         offsets[q + 1] = n
         for i in range(offsets[q], n):
             seen[np.uint64(found[i]) >> SIX] = 0
+    return True
 
 
 @njit(cache=True, nogil=True)

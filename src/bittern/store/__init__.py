@@ -16,8 +16,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bittern.errors import FileError
 from bittern.store.base import Collection, Items
 from bittern.store.recipe import Recipe
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from bittern.features.base import Feature
     from bittern.hashing.base import Hasher
 
-__all__ = ["Collection", "Items", "Recipe", "create", "is_address", "open"]
+__all__ = ["Collection", "Items", "Recipe", "create", "exists", "is_address", "open"]
 
 MILVUS = "milvus://"
 
@@ -36,36 +38,59 @@ def create(
     *,
     hasher: Hasher | None = None,
     features: Feature | None = None,
+    draft: str | None = None,
 ) -> Collection:
     """Make an empty collection at a path or an address, and open it for writing.
 
     An address is ``milvus://host:port/NAME``, or ``milvus:///path/to/file.db?collection=NAME`` for
     Milvus Lite.  ``n_bits`` may be left out if there is a hasher.  ``hasher`` and ``features`` must
     be fitted; with them, vectors and pictures can be added and searched for.
+
+    A collection that takes long to fill may be a ``draft``, with a word on what it is to become:
+    until it is told to :meth:`~Collection.finish`, nobody opens it by mistake.
     """
     recipe = Recipe(hasher, features)
     n_bits = recipe.bits(n_bits)
     if is_address(place):
         from bittern.store.served import ServedCollection
 
-        return ServedCollection.create(str(place), n_bits, recipe)
+        return ServedCollection.create(str(place), n_bits, recipe, draft)
     from bittern.store.embedded import EmbeddedCollection
 
-    return EmbeddedCollection.create(place, n_bits, recipe)
+    return EmbeddedCollection.create(place, n_bits, recipe, draft)
 
 
-def open(place: str | os.PathLike[str], *, read_only: bool = False) -> Collection:
+def open(
+    place: str | os.PathLike[str], *, read_only: bool = False, drafts: bool = False
+) -> Collection:
     """Open a collection that is there, for writing or for reading.
 
     From a file, ``read_only`` gives a snapshot of this moment, also while another process writes.
+    One that is a draft still is refused, unless ``drafts`` are asked for.
     """
     if is_address(place):
         from bittern.store.served import ServedCollection
 
-        return ServedCollection.open(str(place), read_only=read_only)
-    from bittern.store.embedded import EmbeddedCollection
+        found = ServedCollection.open(str(place), read_only=read_only)
+    else:
+        from bittern.store.embedded import EmbeddedCollection
 
-    return EmbeddedCollection.open(place, read_only=read_only)
+        found = EmbeddedCollection.open(place, read_only=read_only)
+    if found.draft is not None and not drafts:
+        found.close()
+        raise FileError(
+            f"{found.place}: is half made; give the command that was making it again to finish it."
+        )
+    return found
+
+
+def exists(place: str | os.PathLike[str]) -> bool:
+    """Whether something is at a path, or a collection at an address."""
+    if is_address(place):
+        from bittern.store.served import ServedCollection
+
+        return ServedCollection.exists(str(place))
+    return Path(place).exists()
 
 
 def is_address(place: str | os.PathLike[str]) -> bool:

@@ -57,6 +57,7 @@ class Collection(ABC):
 
     n_bits: int
     read_only: bool
+    draft: str | None  # what it is to become, until it is finished
     _is_open = True
 
     def add(self, things: Any, ids: ArrayLike | None = None, metadata: Metadata = None) -> Ids:
@@ -102,6 +103,13 @@ class Collection(ABC):
         if len(gone):
             self._delete(gone)
         return len(gone)
+
+    def finish(self) -> None:
+        """Make a draft a collection like any other; one that is no draft stays as it is."""
+        self._check_writable()
+        if self.draft is not None:
+            self._finish()
+            self.draft = None
 
     def search(self, queries: Any, k: int, *, where: str | None = None) -> Hits:
         """The k nearest items of each query that meet the condition, or all if they are fewer."""
@@ -198,6 +206,10 @@ class Collection(ABC):
     @abstractmethod
     def _delete(self, ids: Ids) -> None:
         """Delete items that are there, by distinct ids; at least one."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Keep it in mind that this is no draft any more."""
 
     @abstractmethod
     def _matching(self, where: str | None) -> Ids:

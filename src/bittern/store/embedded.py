@@ -45,6 +45,7 @@ class EmbeddedCollection(Collection):
         self._file, self.read_only = file, read_only
         head = self._head()
         self.n_bits, self._names = int(head["n_bits"]), dict(head["recipe"])
+        self.draft = head.get("draft")
         self._index: Index | None = None
         self._next_id = int(self._entry("next_id"))
         self._next_position = 0
@@ -52,23 +53,35 @@ class EmbeddedCollection(Collection):
         self._up_to_date()
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], n_bits: int, recipe: Recipe) -> Collection:
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        n_bits: int,
+        recipe: Recipe,
+        draft: str | None = None,
+    ) -> Collection:
         """Make a file, which must not be there yet, and open it."""
         target = Path(path)
         if target.exists():
             raise FileError(f"{target}: is there already; open() it, or delete it first.")
         if not target.absolute().parent.is_dir():
             raise FileError(f"{target}: cannot be written (there is no such folder).")
-        head = {"format": FORMAT, "version": VERSION, "n_bits": n_bits, "recipe": recipe.names()}
+        head = {
+            "format": FORMAT,
+            "version": VERSION,
+            "n_bits": n_bits,
+            "recipe": recipe.names(),
+            "draft": draft,
+        }
         entries = {"head": json.dumps(head).encode(), "next_id": b"0", **recipe.to_blobs()}
         # A file that is half made must not be taken for a collection.
-        draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        unnamed = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
-            _make(draft, n_bits, entries)
-            draft.rename(target)
+            _make(unnamed, n_bits, entries)
+            unnamed.rename(target)
         finally:
-            draft.unlink(missing_ok=True)
-            draft.with_name(f"{draft.name}.wal").unlink(missing_ok=True)
+            unnamed.unlink(missing_ok=True)
+            unnamed.with_name(f"{unnamed.name}.wal").unlink(missing_ok=True)
         return cls.open(target, read_only=False)
 
     @classmethod
@@ -138,9 +151,7 @@ class EmbeddedCollection(Collection):
                     _delete_wanted(connection)
                 connection.execute("INSERT INTO codes BY NAME SELECT * FROM new_codes")
                 connection.execute(_insertion(columns))
-                connection.execute(
-                    "UPDATE bittern SET value = ? WHERE name = 'next_id'", [str(next_id).encode()]
-                )
+                _put_entry(connection, "next_id", str(next_id).encode())
             self._kinds |= {name: column.kind for name, column in columns.items()}
             self._next_id, self._next_position = next_id, self._next_position + len(ids)
             if len(old):
@@ -177,6 +188,11 @@ class EmbeddedCollection(Collection):
                 )
             fitted[name] = column
         return fitted, changes
+
+    def _finish(self) -> None:
+        head = {**self._head(), "draft": None}
+        with self._file.transaction() as connection:
+            _put_entry(connection, "head", json.dumps(head).encode())
 
     def _matching(self, where: str | None) -> Ids:
         if where is None:
@@ -321,19 +337,19 @@ class EmbeddedCollection(Collection):
         return value
 
 
-def _make(draft: Path, n_bits: int, entries: dict[str, bytes]) -> None:
+def _make(file: Path, n_bits: int, entries: dict[str, bytes]) -> None:
     """A DuckDB file with empty tables."""
     duckdb = duckdb_library()
     words = ", ".join(f"word_{j} UBIGINT" for j in range(_n_words(n_bits)))
     try:
-        with duckdb.connect(str(draft)) as connection:
+        with duckdb.connect(str(file)) as connection:
             connection.execute(f"CREATE TABLE codes (position BIGINT, id BIGINT, {words})")
             connection.execute("CREATE TABLE metadata (id BIGINT)")
             connection.execute("CREATE TABLE bittern (name VARCHAR, value BLOB)")
             for name, value in entries.items():
                 connection.execute("INSERT INTO bittern VALUES (?, ?)", [name, value])
     except duckdb.Error as error:
-        raise FileError(f"{draft}: cannot be written ({first_line(error)}).") from error
+        raise FileError(f"{file}: cannot be written ({first_line(error)}).") from error
 
 
 def _insertion(columns: Columns) -> str:
@@ -345,6 +361,10 @@ def _insertion(columns: Columns) -> str:
     ]
     listed = ", ".join(["id", *values])
     return f"INSERT INTO metadata ({', '.join(names)}) SELECT {listed} FROM new_metadata"
+
+
+def _put_entry(connection: Any, name: str, value: bytes) -> None:
+    connection.execute("UPDATE bittern SET value = ? WHERE name = ?", [value, name])
 
 
 def _delete_wanted(connection: Any) -> None:

@@ -10,7 +10,16 @@ from typing import Any
 from bittern.errors import BitternError, FileError, MissingExtraError
 from bittern.store.address import Address
 
-__all__ = ["connect", "make_items", "make_recipe", "put_entry", "recipe_name", "shown", "speaking"]
+__all__ = [
+    "are_remains",
+    "connect",
+    "make_items",
+    "make_recipe",
+    "put_entry",
+    "recipe_name",
+    "shown",
+    "speaking",
+]
 
 TEXT = 60_000  # characters of a part of the recipe; Milvus takes 65,535
 PARTS = 64  # that go over the wire at once
@@ -72,6 +81,14 @@ def make_recipe(client: Any, name: str) -> None:
     index = client.prepare_index_params()
     index.add_index("nothing", index_type="BIN_FLAT", metric_type="HAMMING")
     client.create_collection(name, schema=schema, index_params=index, consistency_level="Strong")
+
+
+def are_remains(client: Any, recipe: str) -> bool:
+    """Whether a recipe is there without its head, which is put last: its maker was killed."""
+    if not client.has_collection(recipe):
+        return False
+    client.load_collection(recipe)
+    return not client.query(recipe, filter='name == "head"', output_fields=["part"])
 
 
 def put_entry(client: Any, collection: str, name: str, blob: bytes) -> None:

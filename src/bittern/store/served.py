@@ -24,6 +24,7 @@ from bittern.store.base import TITLE, Collection, Ids, Items
 from bittern.store.conditions import to_milvus
 from bittern.store.metadata import Columns, rows_of
 from bittern.store.milvus import (
+    are_remains,
     connect,
     make_items,
     make_recipe,
@@ -64,20 +65,32 @@ class ServedCollection(Collection):
         self._last_position = 0
         head = self._head()
         self.n_bits, self._names = int(head["n_bits"]), dict(head["recipe"])
+        self.draft = head.get("draft")
 
     @classmethod
-    def create(cls, place: str, n_bits: int, recipe: Recipe) -> Collection:
+    def create(
+        cls, place: str, n_bits: int, recipe: Recipe, draft: str | None = None
+    ) -> Collection:
         """Make a collection, which must not be there yet, and open it."""
         address = Address.parse(place)
-        head = {"format": FORMAT, "version": VERSION, "n_bits": n_bits, "recipe": recipe.names()}
+        head = {
+            "format": FORMAT,
+            "version": VERSION,
+            "n_bits": n_bits,
+            "recipe": recipe.names(),
+            "draft": draft,
+        }
         entries = {**recipe.to_blobs(), "next_id": b"0", "head": json.dumps(head).encode()}
         client = connect(address)
         try:
             with speaking(address):
+                if are_remains(client, recipe_name(address)):
+                    client.drop_collection(address.name)
+                    client.drop_collection(recipe_name(address))
                 if client.has_collection(address.name):
                     raise FileError(f"{shown(address)}: is there already; open() it, or drop it.")
-                make_items(client, address.name, n_bits)
                 make_recipe(client, recipe_name(address))
+                make_items(client, address.name, n_bits)
                 for name, blob in entries.items():  # the head last: with it the collection is whole
                     put_entry(client, recipe_name(address), name, blob)
             return cls(client, address, read_only=False)
@@ -103,6 +116,20 @@ class ServedCollection(Collection):
         except BaseException:
             client.close()
             raise
+
+    @classmethod
+    def exists(cls, place: str) -> bool:
+        """Whether a collection is there, a draft too; not what is left of a killed creation."""
+        address = Address.parse(place)
+        if address.file is not None and not Path(address.file).exists():
+            return False
+        client = connect(address)
+        try:
+            with speaking(address):
+                is_there = bool(client.has_collection(address.name))
+                return is_there and not are_remains(client, recipe_name(address))
+        finally:
+            client.close()
 
     @property
     def place(self) -> str:
@@ -159,6 +186,11 @@ class ServedCollection(Collection):
         with speaking(self._address):
             for some in _blocks(ids):
                 self._client.delete(self._address.name, ids=some)
+
+    def _finish(self) -> None:
+        head = json.dumps({**self._head(), "draft": None}).encode()
+        with speaking(self._address):
+            put_entry(self._client, recipe_name(self._address), "head", head)
 
     def _matching(self, where: str | None) -> Ids:
         rows = self._every(["id"], _expression(where))
