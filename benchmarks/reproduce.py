@@ -73,9 +73,13 @@ def minutes(name: str) -> float:
 
 def write(path: Path, out: Path) -> None:
     """Put what is recorded between this benchmark's marks."""
-    folders = [out / name for name in shipped() if name != "demo"]
-    found = [Records.read(f) for f in folders if (f / "protocol.toml").exists()]
-    sections = [Written(to_markdown(records), ()) for records in found if len(records)]
+    there = [name for name in shipped() if (out / name / "protocol.toml").exists()]
+    found = {name: Records.read(out / name) for name in there if name != "demo"}
+    sections = [
+        Written(to_markdown(records, level=3, command=f"bittern reproduce {name}"), ())
+        for name, records in found.items()
+        if len(records)
+    ]
     command = "python benchmarks/reproduce.py --write docs/results.md"
     Section.write(path, "reproduce", command, list(sections))
 
