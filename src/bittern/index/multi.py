@@ -19,9 +19,10 @@ from bittern.threads import run_blocks
 
 __all__ = ["MultiIndex"]
 
-FEWEST = 1 << 12  # codes; fewer are scanned
-REST = 64  # one code in so many may be in no table yet
+FEWEST = 1 << 16  # codes; fewer are scanned in less time than tables take to give up
+LACKING, REST = 1 << 12, 64  # codes, or one in so many, that may be in no table yet
 SAMPLE = 24  # queries that tell whether the rest of many are for the scan
+WORTH = 0.75  # of the scan's cost, above which tables are not trusted to be cheaper
 
 
 class MultiIndex(Index):
@@ -136,7 +137,7 @@ class MultiIndex(Index):
         """The tables, which lack at most a few codes, or none if ``rest`` is 0."""
         n = len(self._rows.words)
         n_built = 0 if self._buckets is None else self._buckets.rows.shape[1]
-        lacking = max(FEWEST, n_built // rest) if rest else 0
+        lacking = max(LACKING, n_built // rest) if rest else 0
         if self._buckets is None or n - n_built > lacking:
             self._buckets = build(self._rows.words, self.n_bits, self.n_segments, n_threads)
         return self._buckets
@@ -163,7 +164,7 @@ class _Trial:
         first = SAMPLE if n > 2 * SAMPLE else n
         yield slice(0, first)
         cost = self.costs[:first].mean() + (1 - self.is_done[:first].mean()) * self.scan_cost
-        if first < n and cost < self.scan_cost:
+        if first < n and cost < WORTH * self.scan_cost:
             yield slice(first, n)
 
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from bittern.kernels.bits import distance_between, popcount, prefetch
 
 # Costs, in nanoseconds of the machine they were measured on; only their ratios matter.
-LOOKUP = 20.0  # a key whose bucket is found and begun
-CANDIDATE = 1.5  # a code beside the one before
-LONG_CANDIDATE = 5.0  # the same of several words
-FAR_CANDIDATE = 15.0  # a code at any place
+LOOKUP = 28.0  # a key whose bucket is found and begun
+CANDIDATE = 2.1  # a code beside the one before
+LONG_CANDIDATE = 7.0  # the same of several words
+FAR_CANDIDATE = 21.0  # a code at any place
 TAKE = 60.0  # one that is among the nearest so far
 TRIAL = 1 / 16  # of the scan's cost, spent before it is told whether the whole is worth it
 LINE, LINES = 8, 12  # words in a line of the cache, and lines of one bucket asked for
