@@ -5,6 +5,7 @@ import pytest
 from processes import run_python
 
 import bittern as bt
+from bittern.index import multi
 
 # Every array of each file in turn has four octets set, here and there; then it is loaded and asked.
 DAMAGE = """
@@ -12,8 +13,10 @@ DAMAGE = """
     import numpy as np
     import bittern as bt
     from pathlib import Path
+    from bittern.index import multi
     from bittern.numpyfiles import stored_arrays
 
+    multi.FEWEST = 1 << 12
     rng = np.random.default_rng(0)
     for path in map(Path, sys.argv[1:]):
         whole, n_read, n_refused = path.read_bytes(), 0, 0
@@ -44,7 +47,8 @@ def saved(index, path):
     return path
 
 
-def test_no_damage_ends_the_process(tmp_path):
+def test_no_damage_ends_the_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(multi, "FEWEST", 1 << 12)  # so many have tables, here and in the process
     paths = []
     for kind, n_bits, settings in [
         (bt.TableIndex, 64, {"n_tables": 3, "bits_per_table": 14}),

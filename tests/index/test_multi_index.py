@@ -8,7 +8,12 @@ import bittern as bt
 from bittern.index import multi, scan, segments
 from bittern.kernels import shells
 
-N = 6000  # more than are scanned in any case
+N, FEWEST = 6000, 4096  # codes, and how many are scanned in any case
+
+
+@pytest.fixture(autouse=True)
+def few_codes_have_tables_too(monkeypatch):
+    monkeypatch.setattr(multi, "FEWEST", FEWEST)
 
 
 def random_bits(n, n_bits, random_state=0):
