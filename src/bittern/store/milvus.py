@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -39,7 +40,9 @@ def _milvus() -> Any:
 def connect(address: Address) -> Any:
     """A client of a server that answers."""
     pymilvus = _milvus()
-    with speaking(address):
+    with speaking(address), warnings.catch_warnings():
+        # milvus-lite warns of its own import, when it is first loaded.
+        warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
         return pymilvus.MilvusClient(address.uri, token=address.token, timeout=PATIENCE)
 
 
