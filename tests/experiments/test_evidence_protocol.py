@@ -288,6 +288,30 @@ def test_scores_whose_bytes_changed_are_refused(root, tmp_path):
         measured(root, tmp_path, "rgb-moments")
 
 
+def test_what_an_experiment_beside_it_made_is_linked(tmp_path):
+    first, second = Shelf(tmp_path / "a" / "evidence"), Shelf(tmp_path / "b" / "evidence")
+    place = first.get(Piece("made", "x", 0, lambda: np.arange(3))).path
+    other = Piece("made", "x", 0, lambda: np.arange(4))
+    assert second.get(other).load().size == 4  # "a" is no experiment yet
+    (tmp_path / "b" / "evidence" / "made" / place.name).unlink()
+    (tmp_path / "a" / "protocol.toml").touch()
+    linked = second.get(other)
+    assert linked.load().size == 3
+    assert linked.path.samefile(place) and linked.path.is_relative_to(tmp_path / "b")
+    assert second.get(Piece("made", "x", 1, lambda: np.arange(4))).load().size == 4
+
+
+def test_a_damaged_array_of_an_experiment_beside_it_is_made_anew(tmp_path):
+    first, second = Shelf(tmp_path / "a" / "evidence"), Shelf(tmp_path / "b" / "evidence")
+    piece = Piece("made", "x", 0, lambda: np.arange(300))
+    place = first.get(piece).path
+    (tmp_path / "a" / "protocol.toml").touch()
+    content = bytearray(place.read_bytes())
+    content[len(content) // 2] ^= 1
+    place.write_bytes(bytes(content))
+    assert second.get(piece).load().tolist() == list(range(300))
+
+
 def _slow_piece(folder, name):
     """A piece that takes a while, and logs who makes it."""
 

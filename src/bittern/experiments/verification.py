@@ -63,9 +63,10 @@ def verify(
     if not done:
         raise InputError(f"{folder}: has no such record yet; `bittern run` makes them.")
     cell = done[np.random.default_rng(random_state).integers(len(done))]
-    with TemporaryDirectory() as elsewhere:
-        failures = run_cells(protocol, [cell], Path(elsewhere), root=root, jobs=1)
+    with TemporaryDirectory() as empty:
+        elsewhere = Path(empty) / "again"  # with no experiment beside it whose arrays it could take
+        failures = run_cells(protocol, [cell], elsewhere, root=root, jobs=1)
         for name, reason in failures.items():
             raise BitternError(f"verify: {name}: {reason}")
-        again = Record.load(cell.place(Path(elsewhere)))
+        again = Record.load(cell.place(elsewhere))
     return Verification(cell, Record.load(cell.place(Path(folder))), again)

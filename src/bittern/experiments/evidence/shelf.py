@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from bittern.errors import FileError
 from bittern.experiments.protocol import fingerprint_of
+from bittern.experiments.records import PROTOCOL
 from bittern.files import atomic_write
 from bittern.numpyfiles import StoredArray, stored_arrays
 
@@ -40,7 +42,8 @@ class Piece:
 class Shelf:
     """A folder of arrays, each in a file named after what it depends on, written whole.
 
-    Several processes may want the same at once: one makes it, and the others wait.
+    Several processes may want the same at once: one makes it, and the others wait. What another
+    experiment beside this one has made already is linked, not made again.
     """
 
     folder: Path
@@ -68,10 +71,21 @@ class Shelf:
         except OSError as error:
             raise FileError(f"{place.parent}: cannot be made ({error.strerror}).") from error
         with _locked(place.with_suffix(".lock"), wait) as mine:
-            if mine and not place.exists():
+            if mine and not place.exists() and not self._link(place):
                 array = piece.make()
                 with atomic_write(place) as file:
                     np.savez(file, array=array)
+
+    def _link(self, place: Path) -> bool:
+        """Whether a sound file of that name was found in another experiment's shelf, and linked."""
+        experiment = self.folder.parent
+        for protocol in experiment.parent.glob(f"*/{PROTOCOL}"):
+            other = protocol.parent / place.relative_to(experiment)
+            with suppress(FileError, OSError):  # not there, damaged, on another disk
+                self._read(other).load()
+                os.link(other, place)
+                return True
+        return False
 
     def _read(self, place: Path) -> StoredArray:
         try:
