@@ -18,7 +18,20 @@ from bittern.experimenting import Plan, write_reports
 from bittern.experiments import Protocol, Records
 from bittern.experiments.processes import Failed
 from bittern.experiments.shipped import shipped
-from bittern.report import to_markdown
+from bittern.experiments.statistics import compare_experiments
+from bittern.report import differences_to_markdown, to_markdown, to_svg
+
+PICTURES = ("parameter", "bits", "methods")  # the first that the records have
+FIGURES = {  # what the paper draws, where it is not quality against length
+    "methodology-figure-3-8": ("curves",),
+    "methodology-tables": ("tables",),
+    "ties-figure-1": ("ties",),
+    "ties-figure-2": ("ties",),
+}
+
+
+SPLITS = ("methodology-standard-split", "methodology-improved-split")
+AGAINST = "Methodology: what a database that was seen in training is worth"
 
 
 class Lines:
@@ -76,12 +89,32 @@ def write(path: Path, out: Path) -> None:
     there = [name for name in shipped() if (out / name / "protocol.toml").exists()]
     found = {name: Records.read(out / name) for name in there if name != "demo"}
     sections = [
-        Written(to_markdown(records, level=3, command=f"bittern reproduce {name}"), ())
+        Written(section(name, records, path.parent), ())
         for name, records in found.items()
         if len(records)
     ]
+    if set(SPLITS) <= found.keys():
+        differences = compare_experiments(*(found[name] for name in SPLITS))
+        sections.append(Written(differences_to_markdown(differences, level=3, heading=AGAINST), ()))
     command = "python benchmarks/reproduce.py --write docs/results.md"
     Section.write(path, "reproduce", command, list(sections))
+
+
+def section(name: str, records: Records, docs: Path) -> str:
+    """The protocol's section, with its picture beside the page."""
+    drawn = next(
+        (svg for one in FIGURES.get(name, PICTURES) if (svg := to_svg(records, one))), None
+    )
+    place = Path("images") / "results" / f"{name}.svg"
+    if drawn:
+        (docs / place).parent.mkdir(parents=True, exist_ok=True)
+        (docs / place).write_text(drawn, encoding="utf-8")
+    return to_markdown(
+        records,
+        level=3,
+        command=f"bittern reproduce {name}",
+        pictures=[place.as_posix()] if drawn else [],
+    )
 
 
 if __name__ == "__main__":

@@ -10,10 +10,20 @@ from pathlib import Path
 from bittern.evaluation import check_outputs
 from bittern.experiments import Protocol, Records, Watcher, run
 from bittern.experiments.shipped import find_protocol, listing
+from bittern.experiments.statistics import compare_experiments
 from bittern.files import atomic_write
-from bittern.report import to_csv, to_latex, to_markdown, to_text, write_page
+from bittern.report import (
+    differences_to_markdown,
+    differences_to_text,
+    to_csv,
+    to_latex,
+    to_markdown,
+    to_text,
+    write_figures,
+    write_page,
+)
 
-__all__ = ["Plan", "listing", "told", "write_reports"]
+__all__ = ["Plan", "compared", "listing", "told", "write_reports"]
 
 RESULTS = Path("results")
 
@@ -74,6 +84,7 @@ def write_reports(
     csv: Path | None = None,
     markdown: Path | None = None,
     parquet: Path | None = None,
+    figures: Path | None = None,
 ) -> str:
     """Write what was asked for, and say so; the table if nothing was."""
     for path in (html, latex, csv, markdown, parquet):
@@ -88,7 +99,21 @@ def write_reports(
     if parquet is not None:
         records.write_parquet(parquet, per_query=True)
     written = [str(path) for path in (html, latex, csv, markdown, parquet) if path is not None]
+    if figures is not None:
+        written += map(str, write_figures(records, figures))
     return f"Written: {', '.join(written)}." if written else to_text(records)
+
+
+def compared(
+    first: Path, second: Path, *, metric: str | None = None, markdown: Path | None = None
+) -> str:
+    """What changes from one experiment to another, as a table or as a file."""
+    check_outputs(per_query=markdown)
+    found = compare_experiments(Records.read(first), Records.read(second), metric)
+    if markdown is None:
+        return differences_to_text(found)
+    _write(markdown, differences_to_markdown(found))
+    return f"Written: {markdown}."
 
 
 def _write(path: Path, text: str) -> None:

@@ -79,6 +79,20 @@ def test_reports_in_every_form(done, bittern, place):
     assert code == 0 and "lsh" in out
 
 
+def test_every_figure_is_written_into_a_folder(done, bittern, place):
+    code, out, _ = bittern("report", done, "--figures", "drawn")
+    assert code == 0 and "bits.svg" in out
+    assert (place / "drawn" / "ties.svg").read_text().startswith("<svg")
+
+
+def test_two_experiments_are_compared(done, bittern, place):
+    code, out, _ = bittern("compare", done, done)
+    assert code == 0 and "+0.0000" in out and "the same queries" in out
+    code, out, _ = bittern("compare", done, done, "--markdown", "c.md")
+    assert code == 0 and "c.md" in out
+    assert "| itq | 4 bits |" in (place / "c.md").read_text()
+
+
 def test_reproduce_lists_the_protocols(bittern):
     code, out, _ = bittern("reproduce")
     assert code == 0
@@ -97,6 +111,7 @@ def test_reproduce_lists_the_protocols(bittern):
         (("report", "arrays"), "has no protocol.toml"),
         (("verify", "arrays"), "has no protocol.toml"),
         (("report", "arrays", "--html", "none/r.html"), "there is no folder none"),
+        (("compare", "arrays", "arrays"), "has no protocol.toml"),
     ],
 )
 def test_a_mistake_is_one_sentence(bittern, words, says):

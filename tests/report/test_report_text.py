@@ -221,6 +221,36 @@ def test_markdown_has_title_table_words_and_command():
     assert written.endswith("```\nbittern reproduce ties\n```\n")
 
 
+def test_markdown_shows_what_the_order_of_ties_could_do():
+    written = to_markdown(RECORDS)
+    said = "The same ap under the worst and the best order of tied items:"
+    _, after = written.split(said)
+    row = next(line for line in after.splitlines() if line.startswith("| b |"))
+    low, high = next(s for s in summarise(RECORDS, "ap") if s.method == "b").spread
+    assert f"| {low:.4f} to {high:.4f} |" in row
+    assert next(line for line in after.splitlines() if line.startswith("| float |")).count("–") == 2
+    assert said not in to_markdown(records_of(VALUES))
+    assert said not in to_markdown(records_of(VALUES, spread=0.0))
+
+
+def test_markdown_has_what_hash_tables_retrieve():
+    surface = {
+        "bits_per_table": [4, 8],
+        "n_tables": [1, 2],
+        "precision": [[0.5, 0.4], [0.75, None]],
+        "recall": [[0.25, 0.5], [0.125, None]],
+        "f1": [[0.3333, 0.4444], [0.2143, None]],
+    }
+    written = to_markdown(records_of({("a", 8): drawn(2, 5, 0.5, 0)}, surface=surface))
+    table = "|  | L = 1 | L = 2 |\n| --- | --: | --: |\n| K = 4 | 0.3333 | 0.4444 |\n"
+    assert f"F1 of L tables of K bits, a, 8 bits:\n\n{table}| K = 8 | 0.2143 |  |\n" in written
+    assert "F1 of L tables" not in to_markdown(RECORDS)
+
+
+def test_markdown_shows_pictures():
+    assert "![Made up](images/x.svg)" in to_markdown(RECORDS, pictures=["images/x.svg"])
+
+
 def test_markdown_has_the_protocols_title_and_counts_undefined_queries():
     written = to_markdown(a_metric_that_one_lacks())
     assert written.startswith("## Made up\n")
@@ -332,13 +362,20 @@ def test_words_count_undefined_queries():
 
 
 def test_words_tell_a_leak():
-    assert "No leaks between the sets were found in 6 runs." in in_words(RECORDS)
+    assert "No leaks between sets that should be apart were found in 6 runs." in in_words(RECORDS)
     leaky = CLEAN | {"leaks": 3, "leak_check": "improved: 3 of 86 items have a twin\n  x: 1 = 2"}
     found = [dataclasses.replace(r, split=leaky) if r.run == 1 else r for r in RECORDS]
     words = in_words(dataclasses.replace(RECORDS, records=tuple(found)))
     assert "Leaks were found in 1 of 6 runs" in words
     assert "3 of 86 items have a twin x: 1 = 2." in words
     assert "No leaks" not in words
+
+
+def test_words_tell_sets_that_overlap_as_the_split_wants():
+    split = CLEAN | {"overlaps": "train is part of database; all else is disjoint"}
+    said = in_words(records_of(VALUES, split=split))
+    assert "50 database items; train is part of database; all else is disjoint." in said
+    assert "disjoint" not in in_words(RECORDS)
 
 
 def test_words_tell_what_was_not_searched_for_leaks():

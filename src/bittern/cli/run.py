@@ -91,6 +91,21 @@ def verify(
 
 
 @app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(help="A folder that `bittern run` made.")],
+    second: Annotated[Path, typer.Argument(help="Another, with some of the same methods.")],
+    metric: Annotated[
+        str | None, typer.Option(help="Another metric than the first's main one.")
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write a Markdown section.")] = None,
+) -> None:
+    """Show what changes from one experiment to another, method by method."""
+    from bittern import experimenting
+
+    show(experimenting.compared(first, second, metric=metric, markdown=markdown))
+
+
+@app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that `bittern run` made.")],
     html: Annotated[Path | None, typer.Option(help="Write a page that needs no network.")] = None,
@@ -100,12 +115,21 @@ def report(
     parquet: Annotated[
         Path | None, typer.Option(help="Write every value of every query as Parquet.")
     ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Write each figure of the page as SVG into this folder.")
+    ] = None,
 ) -> None:
-    """Show the table of an experiment, or write it as a page, LaTeX, CSV, Markdown, Parquet."""
+    """Show the table of an experiment, or write it as a page, LaTeX, CSV, Markdown, figures."""
     from bittern import experimenting
 
     show(
         experimenting.write_reports(
-            folder, html=html, latex=latex, csv=csv, markdown=markdown, parquet=parquet
+            folder,
+            html=html,
+            latex=latex,
+            csv=csv,
+            markdown=markdown,
+            parquet=parquet,
+            figures=figures,
         )
     )

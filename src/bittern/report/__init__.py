@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bittern.report.csvfile import to_csv
+    from bittern.report.differences import differences_to_markdown, differences_to_text
+    from bittern.report.drawings import to_svg, write_figures
     from bittern.report.formats import REPORTS
     from bittern.report.latex import to_latex
     from bittern.report.markdown import to_markdown
@@ -19,23 +21,31 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REPORTS",
+    "differences_to_markdown",
+    "differences_to_text",
     "in_words",
     "page_of",
     "to_csv",
     "to_latex",
     "to_markdown",
+    "to_svg",
     "to_text",
+    "write_figures",
     "write_page",
 ]
 
 _HOMES = {
     "REPORTS": "formats",
+    "differences_to_markdown": "differences",
+    "differences_to_text": "differences",
     "in_words": "words",
     "page_of": "page",
     "to_csv": "csvfile",
     "to_latex": "latex",
     "to_markdown": "markdown",
+    "to_svg": "drawings",
     "to_text": "text",
+    "write_figures": "drawings",
     "write_page": "page",
 }
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from math import isnan
 
+from bittern.experiments.averages import Surface, mean_surface
 from bittern.experiments.records import PROTOCOL, Records
 from bittern.experiments.statistics import summarise
-from bittern.report.grid import Entry, Grid, grid_of
+from bittern.report.grid import DIGITS, Entry, Grid, grid_of
 from bittern.report.text import caption
 from bittern.report.words import in_words
 
@@ -22,11 +25,13 @@ def to_markdown(
     level: int = 2,
     command: str = f"bittern run {PROTOCOL}",
     metric: str | None = None,
+    pictures: Sequence[str] = (),
 ) -> str:
-    """Title, what it reproduces and how it differs, the main table, the summary, the command.
+    """Title, what it reproduces and how it differs, tables, pictures, the summary, the command.
 
-    ``heading`` stands for the protocol's title, at a ``level`` of 1 to 6; ``command`` is what
-    makes these records.
+    Beside the main table stand what the order of tied items could make of it, and what hash tables
+    retrieve, where records have them.  ``heading`` stands for the protocol's title, at a ``level``
+    of 1 to 6; ``command`` is what makes these records; ``pictures`` are files to show.
     """
     protocol = records.protocol
     grid = grid_of(records, metric)
@@ -37,6 +42,9 @@ def to_markdown(
         f"{markdown_text(caption(grid))}.",
         _table(grid),
         markdown_text(grid.legend("Bold:", DIFFERENT, TIED)),
+        *(f"![{markdown_text(protocol.title)}]({one})" for one in pictures),
+        _ties(grid),
+        *_surfaces(records),
         markdown_text(in_words(records, metric)),
         _undefined(records),
         f"```\n{command}\n```",
@@ -50,16 +58,52 @@ def markdown_text(text: str) -> str:
 
 
 def _table(grid: Grid) -> str:
-    lines = [
-        _line(["method", *grid.headings]),
-        _line(["---", *("--:" for _ in grid.columns)]),
-        *(_line([markdown_text(m), *map(_cell, row)]) for m, row in grid.rows.items()),
+    rows = [[markdown_text(m), *map(_cell, row)] for m, row in grid.rows.items()]
+    return _drawn(["method", *grid.headings], rows)
+
+
+def _ties(grid: Grid) -> str:
+    """The values under the worst and the best order of tied items, where that has an effect."""
+    rows = {
+        method: [None if entry is None else entry.summary.spread for entry in row]
+        for method, row in grid.rows.items()
+    }
+    if not any(one and one[0] < one[1] for row in rows.values() for one in row):
+        return ""
+    said = f"The same {markdown_text(grid.metric)} under the worst and the best order of tied items"
+    lines = [[markdown_text(method), *map(_reach, row)] for method, row in rows.items()]
+    return f"{said}:\n\n{_drawn(['method', *grid.headings], lines)}"
+
+
+def _reach(spread: tuple[float, float] | None) -> str:
+    if spread is None or isnan(spread[0]):
+        return "–"
+    return f"{spread[0]:.{DIGITS}f} to {spread[1]:.{DIGITS}f}"
+
+
+def _surfaces(records: Records) -> list[str]:
+    """F of hash tables, a table for each method and length that has them."""
+    found = [
+        (method, n_bits, surface)
+        for method in records.methods
+        for n_bits in records.lengths
+        if (surface := mean_surface(records, method, n_bits)) is not None
     ]
-    return "\n".join(lines)
+    return [_surface(markdown_text(f"{m}, {n_bits} bits"), one) for m, n_bits, one in found]
 
 
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _surface(whose: str, surface: Surface) -> str:
+    rows = [
+        [f"K = {k}", *("" if isnan(f) else f"{f:.{DIGITS}f}" for f in row)]
+        for k, row in zip(surface.bits_per_table, surface.f1.tolist(), strict=True)
+    ]
+    heading = ["", *(f"L = {n}" for n in surface.n_tables)]
+    return f"F1 of L tables of K bits, {whose}:\n\n{_drawn(heading, rows)}"
+
+
+def _drawn(heading: list[str], rows: list[list[str]]) -> str:
+    rule = ["---", *("--:" for _ in heading[1:])]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heading, rule, *rows))
 
 
 def _cell(entry: Entry | None) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["terminal_table", "to_text"]
+__all__ = ["aligned", "terminal_table", "to_text"]
 
 BEST, DIFFERENT, TIED, NOTHING = "*", "†", "≈", "–"
 
@@ -21,7 +21,8 @@ def to_text(records: Records, metric: str | None = None) -> str:
     grid = grid_of(records, metric)
     rows = [["method", *grid.headings]]
     rows += [[method, *map(_cell, row)] for method, row in grid.rows.items()]
-    lines = _aligned(rows)
+    rows[0][1:] = [f"{heading}  " for heading in rows[0][1:]]  # they end above the digits
+    lines = aligned(rows)
     rule = "─" * max(map(len, lines))
     return "\n".join([caption(grid), "", lines[0], rule, *lines[1:], rule, legend(grid)]) + "\n"
 
@@ -70,13 +71,12 @@ def _styled(entry: Entry | None, text: type[Text]) -> Text:
     return text(_cell(entry), style="bold" if is_best else "")
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
-    """The first column to the left, the others to the right; headings end above the digits."""
-    rows = [[rows[0][0], *(f"{heading}  " for heading in rows[0][1:])], *rows[1:]]
+def aligned(rows: list[list[str]], n_left: int = 1) -> list[str]:
+    """The first columns to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
+            cell.ljust(width) if i < n_left else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

@@ -19,6 +19,7 @@ from bittern.report.grid import DIGITS, metric_title
 __all__ = ["in_words", "listed", "sentences"]
 
 MOST_NAMED = 4  # of a list, before the rest is only counted
+DISJOINT = "all sets are disjoint"
 SETS = {
     "train": "training items",
     "validation_queries": "validation queries",
@@ -69,7 +70,9 @@ def _what(records: Records) -> list[str]:
     )
     split = records.records[0].split
     sizes = [f"{n:,} {SETS.get(name, name)}" for name, n in split.get("sizes", {}).items() if n]
-    return [told, f"The split {split['name']!r} has {listed(sizes)}."] if sizes else [told]
+    overlaps = split.get("overlaps", DISJOINT)
+    shared = "" if overlaps == DISJOINT else f"; {overlaps.replace('_', ' ')}"
+    return [told, f"The split {split['name']!r} has {listed(sizes)}{shared}."] if sizes else [told]
 
 
 def _best(found: Sequence[Leader], metric: str) -> list[str]:
@@ -148,7 +151,8 @@ def _leaks(records: Records) -> list[str]:
         return ["The splits were not searched for leaks."]
     leaking = [run for run, split in sorted(checked.items()) if split["leaks"]]
     if not leaking:
-        return [f"No leaks between the sets were found in {_count(len(checked), 'run')}."]
+        runs = _count(len(checked), "run")
+        return [f"No leaks between sets that should be apart were found in {runs}."]
     first = checked[leaking[0]]
     runs = f"{len(leaking)} of {_count(len(checked), 'run')}"
     told = " ".join(first["leak_check"].split())

@@ -8,6 +8,8 @@ by class, and what quality costs::
     compare_methods               which differences are real?
     areas_against_means           do AUPRC and mAP say the same?
     per_class, costs              where, and at what price?
+    compare_experiments           what changed from one experiment to another?
+    sweep_of                      how does it change with a parameter?
 """
 
 from bittern.experiments.statistics.areas import (
@@ -19,8 +21,14 @@ from bittern.experiments.statistics.areas import (
 from bittern.experiments.statistics.classes import ClassMeans, per_class
 from bittern.experiments.statistics.comparing import compare_methods
 from bittern.experiments.statistics.costs import Cost, costs
+from bittern.experiments.statistics.differences import (
+    Difference,
+    Differences,
+    compare_experiments,
+)
 from bittern.experiments.statistics.leaders import Leader, leaders
 from bittern.experiments.statistics.summary import Summary, best_by_length, summarise
+from bittern.experiments.statistics.sweeps import Sweep, sweep_of
 from bittern.experiments.statistics.verdicts import Verdict, Verdicts
 
 __all__ = [
@@ -28,16 +36,21 @@ __all__ = [
     "AreasAgainstMeans",
     "ClassMeans",
     "Cost",
+    "Difference",
+    "Differences",
     "Leader",
     "Skew",
     "Summary",
+    "Sweep",
     "Verdict",
     "Verdicts",
     "areas_against_means",
     "best_by_length",
+    "compare_experiments",
     "compare_methods",
     "costs",
     "leaders",
     "per_class",
     "summarise",
+    "sweep_of",
 ]

@@ -24,6 +24,7 @@ __all__ = [
     "keys_of",
     "mean_of",
     "mean_spread",
+    "student_interval",
     "summarise",
 ]
 
@@ -140,13 +141,18 @@ def _interval(found: Sequence[Record], metric: str) -> tuple[float, float]:
         return nan, nan
     if len(defined) == 1:
         return _over_queries(defined[0], metric)
-    return _student([record.values[metric].mean for record in defined])
+    return student_interval([record.values[metric].mean for record in defined])
 
 
-def _student(values: list[float]) -> tuple[float, float]:
-    r"""Student's interval :math:`\bar x \pm t_{0.975,\,n-1} \; s / \sqrt n`, [Student-1908]."""
+def student_interval(values: Sequence[float]) -> tuple[float, float]:
+    r"""Student's interval :math:`\bar x \pm t_{0.975,\,n-1} \; s / \sqrt n`, [Student-1908].
+
+    NaN for fewer than two values.
+    """
     from scipy.special import stdtrit
 
+    if len(values) < 2:
+        return nan, nan
     n, mean = len(values), float(np.mean(values))
     half = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) / sqrt(n)
     return mean - half, mean + half

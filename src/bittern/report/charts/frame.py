@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from bittern.report.charts.scales import Scale
 from bittern.report.markup import Content, Html, fragment
 
-__all__ = ["Frame", "drawing", "shortened"]
+__all__ = ["Drawing", "Frame", "drawing", "shortened"]
 
 SIZE = 12  # of the text
 LETTER = 6.6  # the width of a letter of that size, rather too wide than too narrow
 LONGEST = 22  # letters of a name on an axis
 TOP, RIGHT = 10, 14
+
+
+class Drawing(Html):
+    """An SVG that knows its size."""
+
+    width: float
+    height: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +33,12 @@ class Frame:
     title: str = ""
     width: int = 360
     height: int = 260
+    longest: int = LONGEST  # letters of a name on an axis
 
     @property
     def left(self) -> float:
         """Where the plot begins: right of the longest tick and of the axis' name."""
-        longest = max((len(shortened(name)) for _, name in self.y.ticks), default=0)
+        longest = max((len(shortened(name, self.longest)) for _, name in self.y.ticks), default=0)
         return 10 + LETTER * longest + (18 if self.y_label else 0)
 
     @property
@@ -57,7 +65,7 @@ class Frame:
         """The place of a value of the vertical axis."""
         return self.bottom - self.y.share(value) * (self.bottom - self.top)
 
-    def draw(self, label: str, *content: Content) -> Html:
+    def draw(self, label: str, *content: Content) -> Drawing:
         """The chart; ``label`` says in words what it shows."""
         return drawing(
             self.width, self.height, label, self._grid(), *content, self._ticks(), self._names()
@@ -77,10 +85,18 @@ class Frame:
 
     def _ticks(self) -> Html:
         below = [
-            _written(name, self.across(v), self.bottom + 18, "middle") for v, name in self.x.ticks
+            self._written(name, self.across(v), self.bottom + 18, "middle")
+            for v, name in self.x.ticks
         ]
-        beside = [_written(name, self.left - 7, self.up(v) + 4, "end") for v, name in self.y.ticks]
+        beside = [
+            self._written(name, self.left - 7, self.up(v) + 4, "end") for v, name in self.y.ticks
+        ]
         return Html.tag("g", *below, *beside, class_="ticks")
+
+    def _written(self, name: str, x: float, y: float, anchor: str) -> Html:
+        short = shortened(name, self.longest)
+        whole = None if short == name else Html.tag("title", name)
+        return Html.tag("text", short, whole, x=_at(x), y=_at(y), text_anchor=anchor)
 
     def _names(self) -> Html:
         middle = (self.left + self.right) / 2
@@ -97,29 +113,27 @@ class Frame:
         )
 
 
-def drawing(width: float, height: float, label: str, *content: Content) -> Html:
+def drawing(width: float, height: float, label: str, *content: Content) -> Drawing:
     """An SVG that says in words what it shows, for those who cannot see it."""
-    return Html.tag(
-        "svg",
-        *content,
-        viewBox=f"0 0 {width:g} {height:g}",
-        width=width,
-        height=height,
-        role="img",
-        aria_label=label,
-        class_="chart",
+    made = Drawing(
+        Html.tag(
+            "svg",
+            *content,
+            viewBox=f"0 0 {width:g} {height:g}",
+            width=width,
+            height=height,
+            role="img",
+            aria_label=label,
+            class_="chart",
+        )
     )
+    made.width, made.height = width, height
+    return made
 
 
 def shortened(name: str, longest: int = LONGEST) -> str:
     """The name, or its beginning where it is too long for an axis."""
     return name if len(name) <= longest else name[: longest - 1] + "…"
-
-
-def _written(name: str, x: float, y: float, anchor: str) -> Html:
-    short = shortened(name)
-    whole = None if short == name else Html.tag("title", name)
-    return Html.tag("text", short, whole, x=_at(x), y=_at(y), text_anchor=anchor)
 
 
 def _line(words: str, kind: str, **attributes: str | float) -> Html | None:

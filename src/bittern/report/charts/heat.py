@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bittern.report.charts.frame import Frame
+from bittern.report.charts.frame import Drawing, Frame
 from bittern.report.charts.scales import ordinal
 from bittern.report.markup import Html, fragment
 
@@ -25,7 +25,7 @@ def heat_map(
     column_label: str,
     largest: float,
     title: str = "",
-) -> Html:
+) -> Drawing:
     """Cells shaded from 0 to the largest value; one without a value is blank.
 
     The first row is at the bottom, as on an axis.  ``titles`` are shown under the pointer.

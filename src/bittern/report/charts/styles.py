@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bittern.report.markup import Html
+from bittern.report.markup import Html, fragment
 
-__all__ = ["REFERENCE", "Style", "legend", "marker", "styles_of"]
+__all__ = ["REFERENCE", "Style", "legend", "marker", "sample", "styles_of"]
 
-N_COLOURS = 7  # Okabe and Ito's, told apart by colour-blind people too; in style.css
+N_COLOURS = 7  # Okabe and Ito's, told apart by colour-blind people too; in chart.css
 SHAPES = ("circle", "square", "triangle", "diamond", "flag", "plus", "cross")
 DASHES = ("", "6 3", "2 2.5", "8 3 2 3")
 # Corners of a shape around its middle; a circle has none.
@@ -71,8 +71,7 @@ def legend(styles: dict[str, Style], *, has_lines: bool = True) -> Html:
             "li",
             Html.tag(
                 "svg",
-                _sample(style) if has_lines else None,
-                None if has_lines and style == REFERENCE else marker(style, 14, 7),
+                sample(style, has_lines=has_lines),
                 viewBox="0 0 28 14",
                 width=28,
                 height=14,
@@ -85,9 +84,14 @@ def legend(styles: dict[str, Style], *, has_lines: bool = True) -> Html:
     return Html.tag("ul", *entries, class_="legend")
 
 
-def _sample(style: Style) -> Html:
+def sample(style: Style, *, has_lines: bool = True) -> Html:
+    """A point and a piece of line, 28 wide and 14 high."""
     dash = style.dash or None
-    return Html.tag("path", class_=f"line {style.colour}", d="M1 7H27", stroke_dasharray=dash)
+    line = Html.tag("path", class_=f"line {style.colour}", d="M1 7H27", stroke_dasharray=dash)
+    return fragment(
+        line if has_lines else None,
+        None if has_lines and style == REFERENCE else marker(style, 14, 7),
+    )
 
 
 def _arms(shape: str, x: float, y: float, size: float) -> str:

@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from bittern.experiments import Records
 from bittern.files import atomic_write
+from bittern.report.charts import chart_style
 from bittern.report.markup import Html, fragment
 from bittern.report.page.again import run_again
 from bittern.report.page.areas import area_and_mean
@@ -17,7 +18,9 @@ from bittern.report.page.curves import against_bits, precision_recall
 from bittern.report.page.gallery import gallery, picture_rules
 from bittern.report.page.head import contents, heading
 from bittern.report.page.honesty import missing_cells, split_statement
+from bittern.report.page.methods import methods_compared
 from bittern.report.page.surfaces import table_surfaces
+from bittern.report.page.sweeps import against_parameter
 from bittern.report.page.tables import tables
 from bittern.report.page.ties import tie_spread
 from bittern.report.page.view import View
@@ -30,6 +33,8 @@ Section = Callable[[View], Html | None]
 SECTIONS: tuple[tuple[str, str, Section], ...] = (  # address, name in the contents, what makes it
     ("table", "Table", tables),
     ("bits", "Code length", against_bits),
+    ("methods", "Methods", methods_compared),
+    ("sweep", "Parameter", against_parameter),
     ("curves", "Precision and recall", precision_recall),
     ("ties", "Ties", tie_spread),
     ("costs", "Time and memory", cost_and_quality),
@@ -55,7 +60,7 @@ def page_of(records: Records) -> str:
     view = View.of(records)
     made = [(anchor, name, make(view)) for anchor, name, make in SECTIONS]
     sections = [(anchor, name, content) for anchor, name, content in made if content is not None]
-    style = files("bittern.report.page").joinpath("style.css").read_text(encoding="utf-8")
+    own = files("bittern.report.page").joinpath("style.css").read_text(encoding="utf-8")
     head = Html.tag(
         "head",
         Html.tag("meta", charset="utf-8"),
@@ -63,7 +68,7 @@ def page_of(records: Records) -> str:
         Html.tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         Html.tag("meta", name="color-scheme", content="light dark"),
         Html.tag("title", records.protocol.title),
-        Html(f"<style>{style}{picture_rules(view)}</style>"),
+        Html(f"<style>{chart_style()}{own}{picture_rules(view)}</style>"),
     )
     body = Html.tag(
         "body",

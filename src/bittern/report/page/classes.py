@@ -6,39 +6,48 @@ import math
 from collections.abc import Sequence
 
 from bittern.experiments.statistics import ClassMeans, per_class
-from bittern.report.charts import Frame, Scale, legend, linear, ordinal, points, row_rules
-from bittern.report.markup import Html, fragment
-from bittern.report.page.parts import bits_of, figure, folded, number, panels, section, table
+from bittern.report.charts import Drawing, Frame, Plate, Scale, linear, ordinal, points, row_rules
+from bittern.report.markup import Html
+from bittern.report.page.parts import bits_of, figure, folded, number, plated, section, table
 from bittern.report.page.view import View
 
-__all__ = ["by_class"]
+__all__ = ["by_class", "class_plate"]
 
 ROW = 20  # the height of a class' row
 
 
 def by_class(view: View) -> Html | None:
-    """The main metric of each class, a panel a length; nothing where queries have no classes."""
-    metric = view.main_metric
-    found = [per_class(view.records, metric, n_bits) for n_bits in view.lengths]
-    found = [one for one in found if len(one.classes) > 1 and one.means]
+    """Values by class, drawn and listed; nothing where queries have no classes."""
+    plate, found = class_plate(view), _found(view)
+    if plate is None:
+        return None
+    return section(
+        "By class",
+        "classes",
+        figure(
+            plated(plate),
+            f"Mean {view.main_metric} over the queries of each class in all runs, the class with "
+            f"the highest mean at {bits_of(found[-1].n_bits)} on top.",
+        ),
+        folded("The same as a table", *(_listed(view, one) for one in found)),
+    )
+
+
+def class_plate(view: View) -> Plate | None:
+    """The main metric of each class, a panel a length."""
+    found = _found(view)
     if not found:
         return None
     classes = _hardest_last(found[-1])
     values = [v for one in found for means in (one.means or {}).values() for v in means]
     scale = linear(values, n_ticks=4)
-    return section(
-        "By class",
-        "classes",
-        figure(
-            fragment(
-                legend(view.styles, has_lines=False),
-                panels(_panel(view, one, classes, scale) for one in found),
-            ),
-            f"Mean {metric} over the queries of each class in all runs, the class with the highest "
-            f"mean at {bits_of(found[-1].n_bits)} on top.",
-        ),
-        folded("The same as a table", *(_listed(view, one) for one in found)),
-    )
+    drawn = [_panel(view, one, classes, scale) for one in found]
+    return Plate(drawn, view.styles, has_lines=False)
+
+
+def _found(view: View) -> list[ClassMeans]:
+    means = [per_class(view.records, view.main_metric, n_bits) for n_bits in view.lengths]
+    return [one for one in means if len(one.classes) > 1 and one.means]
 
 
 def _hardest_last(means: ClassMeans) -> list[int]:
@@ -52,7 +61,7 @@ def _hardest_last(means: ClassMeans) -> list[int]:
     return [means.classes[place] for place in order]
 
 
-def _panel(view: View, found: ClassMeans, classes: Sequence[int], scale: Scale) -> Html:
+def _panel(view: View, found: ClassMeans, classes: Sequence[int], scale: Scale) -> Drawing:
     rows = list(reversed(classes))
     frame = Frame(
         scale,

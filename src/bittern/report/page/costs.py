@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 
 from bittern.experiments.statistics import Cost, costs
-from bittern.report.charts import Frame, legend, line, linear, logarithmic, points
+from bittern.report.charts import Drawing, Frame, Plate, line, linear, logarithmic, points
 from bittern.report.charts.styles import REFERENCE
 from bittern.report.markup import Html, fragment
-from bittern.report.page.parts import bits_of, figure, folded, number, panels, section, table
+from bittern.report.page.parts import bits_of, figure, folded, number, plated, section, table
 from bittern.report.page.view import View
 
-__all__ = ["cost_and_quality"]
+__all__ = ["cost_and_quality", "cost_plate"]
 
 MEGA = 1 << 20
 Measure = Callable[[Cost], float]
@@ -24,26 +24,32 @@ TIMES: dict[str, Measure] = {
 
 
 def cost_and_quality(view: View) -> Html | None:
-    """Seconds to fit and to encode, and peak memory, against the main metric."""
-    found = costs(view.records)
-    drawn = [_panel(view, found, f"seconds to {name}", read) for name, read in TIMES.items()]
-    drawn.append(_panel(view, found, "peak memory (MB)", _memory, is_log=False))
-    shown = [one for one in drawn if one is not None]
-    if not shown:
+    """What quality cost; nothing where no cost is known."""
+    plate = cost_plate(view)
+    if plate is None:
         return None
-    styles = {m: s for m, s in view.styles.items() if s != REFERENCE}
     return section(
         "Time and memory",
         "costs",
         figure(
-            fragment(legend(styles or view.styles), panels(shown)),
+            plated(plate),
             f"Mean {view.main_metric} over runs against what it cost: up and to the left is "
             "better. A line joins the lengths of a method, the longest with the largest point. "
             "Seconds are a mean over runs on the machine that ran them, perhaps beside other work; "
             "memory is the most that the process held.",
         ),
-        folded("The same as a table", _listed(found)),
+        folded("The same as a table", _listed(costs(view.records))),
     )
+
+
+def cost_plate(view: View) -> Plate | None:
+    """Seconds to fit and to encode, and peak memory, against the main metric."""
+    found = costs(view.records)
+    drawn = [_panel(view, found, f"seconds to {name}", read) for name, read in TIMES.items()]
+    drawn.append(_panel(view, found, "peak memory (MB)", _memory, is_log=False))
+    shown = [one for one in drawn if one is not None]
+    styles = {m: s for m, s in view.styles.items() if s != REFERENCE}
+    return Plate(shown, styles or view.styles) if shown else None
 
 
 def _memory(cost: Cost) -> float:
@@ -52,7 +58,7 @@ def _memory(cost: Cost) -> float:
 
 def _panel(
     view: View, found: Sequence[Cost], name: str, read: Measure, *, is_log: bool = True
-) -> Html | None:
+) -> Drawing | None:
     usable = [c for c in found if _is_drawn(c, read)]
     usable = [c for c in usable if c.method in view.coded or not view.coded]
     if not usable:

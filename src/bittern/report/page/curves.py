@@ -10,7 +10,9 @@ from bittern.experiments.statistics import Summary, summarise
 from bittern.metrics import Curve
 from bittern.report.charts import (
     UNIT,
+    Drawing,
     Frame,
+    Plate,
     Scale,
     Style,
     across_line,
@@ -23,10 +25,10 @@ from bittern.report.charts import (
     span,
 )
 from bittern.report.markup import Html, fragment
-from bittern.report.page.parts import bits_of, figure, folded, panels, section
+from bittern.report.page.parts import bits_of, figure, folded, panels, plated, section
 from bittern.report.page.view import View
 
-__all__ = ["against_bits", "precision_recall"]
+__all__ = ["against_bits", "bits_plate", "curve_plate", "precision_recall"]
 
 KINDS = {
     "micro": (
@@ -45,12 +47,13 @@ MOST_MARKS = 40  # points of a line that are marked
 
 def against_bits(view: View) -> Html | None:
     """Each metric against code length, the main one first; nothing where there are no codes."""
-    if not view.coded:
+    plate = bits_plate(view)
+    if plate is None:
         return None
     first, *rest = view.records.protocol.metrics
     main = figure(
-        _against_bits(view, first, width=480, height=310),
-        legend(view.styles),
+        plate.drawings[0],
+        legend(plate.styles),
         Html.tag(
             "p",
             f"Mean {first} over runs; the bands are 95 % intervals over {_basis(view)}. ",
@@ -63,6 +66,14 @@ def against_bits(view: View) -> Html | None:
     return section("Quality against code length", "bits", main, more)
 
 
+def bits_plate(view: View) -> Plate | None:
+    """The main metric against code length."""
+    if not view.coded:
+        return None
+    drawn = _against_bits(view, view.main_metric, width=480, height=310)
+    return Plate([drawn], view.styles)
+
+
 def precision_recall(view: View) -> Html | None:
     """Precision-recall curves of every method, a panel a length."""
     found = [_curves(view, kind) for kind in KINDS]
@@ -72,7 +83,7 @@ def precision_recall(view: View) -> Html | None:
 
 def _against_bits(
     view: View, metric: str, title: str = "", width: int = 360, height: int = 250
-) -> Html:
+) -> Drawing:
     summaries = [s for s in summarise(view.records, metric) if s.method in view.styles]
     lengths = view.records.lengths
     frame = Frame(
@@ -145,6 +156,15 @@ def _said_of_uncoded(view: View) -> str:
 
 
 def _curves(view: View, kind: str) -> Html | None:
+    plate = curve_plate(view, kind)
+    if plate is None:
+        return None
+    name, meaning = KINDS[kind]
+    return fragment(Html.tag("h3", name), figure(plated(plate), meaning + " Mean over runs."))
+
+
+def curve_plate(view: View, kind: str) -> Plate | None:
+    """Curves of a kind, a panel a length."""
     curves = {
         n_bits: {
             method: curve
@@ -156,16 +176,13 @@ def _curves(view: View, kind: str) -> Html | None:
     shown = {method for found in curves.values() for method in found}
     if not shown:
         return None
-    name, meaning = KINDS[kind]
+    name = KINDS[kind][0]
     styles = {method: style for method, style in view.styles.items() if method in shown}
     drawn = [_panel(view, n_bits, found, name) for n_bits, found in curves.items() if found]
-    return fragment(
-        Html.tag("h3", name),
-        figure(fragment(legend(styles), panels(drawn)), meaning + " Mean over runs."),
-    )
+    return Plate(drawn, styles)
 
 
-def _panel(view: View, n_bits: int | None, curves: dict[str, Curve], name: str) -> Html:
+def _panel(view: View, n_bits: int | None, curves: dict[str, Curve], name: str) -> Drawing:
     title = "" if n_bits is None else bits_of(n_bits)
     frame = Frame(UNIT, UNIT, "recall", "precision", title, height=290)
     drawn = []

@@ -5,9 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from bittern.report.markup import Content, Html
+from bittern.report.charts import Plate, legend
+from bittern.report.markup import Content, Html, fragment
 
-__all__ = ["bits_of", "figure", "folded", "number", "panels", "scrolling", "section", "table"]
+__all__ = [
+    "bits_of",
+    "figure",
+    "folded",
+    "number",
+    "panels",
+    "plated",
+    "scrolling",
+    "section",
+    "table",
+]
 
 NONE = "–"
 
@@ -26,6 +37,12 @@ def figure(drawing: Content, *caption: Content, class_: str = "") -> Html:
 def panels(drawings: Iterable[Html]) -> Html:
     """Drawings side by side, as many as there is room for."""
     return Html.tag("div", *drawings, class_="panels")
+
+
+def plated(plate: Plate) -> Html:
+    """The drawings of a plate under their legend."""
+    shown = legend(plate.styles, has_lines=plate.has_lines) if plate.styles else None
+    return fragment(shown, panels(plate.drawings))
 
 
 def table(

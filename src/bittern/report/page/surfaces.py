@@ -5,16 +5,34 @@ from __future__ import annotations
 import numpy as np
 
 from bittern.experiments.averages import Surface, mean_surface
-from bittern.report.charts import heat_map, shortened
+from bittern.report.charts import Drawing, Plate, heat_map, shortened
 from bittern.report.markup import Html
-from bittern.report.page.parts import bits_of, figure, number, panels, section
+from bittern.report.page.parts import bits_of, figure, number, plated, section
 from bittern.report.page.view import View
 
-__all__ = ["table_surfaces"]
+__all__ = ["surface_plate", "table_surfaces"]
 
 
 def table_surfaces(view: View) -> Html | None:
-    """A heat map of F1 a method and length; nothing where there are no tables."""
+    """F1 of hash tables; nothing where there are none."""
+    plate = surface_plate(view)
+    if plate is None:
+        return None
+    return section(
+        "Hash tables",
+        "surface",
+        figure(
+            plated(plate),
+            "F1 of the items that share a bucket with the query, counts summed over queries first, "
+            "for K bits a table and L tables; mean over runs. Blank where a code is too short for "
+            "K × L bits. Shades are the same in every map; precision and recall show under "
+            "the pointer.",
+        ),
+    )
+
+
+def surface_plate(view: View) -> Plate | None:
+    """A heat map of F1 a method and length."""
     found = [
         (method, n_bits, surface)
         for method in view.coded
@@ -24,20 +42,10 @@ def table_surfaces(view: View) -> Html | None:
     if not found:
         return None
     largest = max(float(np.nanmax(s.f1, initial=0.0)) for *_, s in found)
-    return section(
-        "Hash tables",
-        "surface",
-        figure(
-            panels(_heat(*one, largest) for one in found),
-            "F1 of the items that share a bucket with the query, counts summed over queries first, "
-            "for K bits a table and L tables; mean over runs. Blank where a code is too short for "
-            "K × L bits. Shades are the same in every map; precision and recall show under "
-            "the pointer.",
-        ),
-    )
+    return Plate([_heat(*one, largest) for one in found], {})
 
 
-def _heat(method: str, n_bits: int, surface: Surface, largest: float) -> Html:
+def _heat(method: str, n_bits: int, surface: Surface, largest: float) -> Drawing:
     titles = [
         [
             f"K = {k}, L = {n}: F1 {number(surface.f1[i, j])}, "

@@ -1,0 +1,83 @@
+"""Two experiments in one table, for a terminal or as Markdown."""
+
+from __future__ import annotations
+
+from math import isnan
+
+from bittern.experiments.statistics import Difference, Differences
+from bittern.report.grid import DIGITS, metric_title
+from bittern.report.markdown import markdown_text
+from bittern.report.text import aligned
+
+__all__ = ["differences_in_words", "differences_to_markdown", "differences_to_text"]
+
+HEADINGS = ("method", "length", "first", "second", "difference", "95 % interval", "p")
+
+
+def differences_to_text(found: Differences) -> str:
+    """The two titles, a row for each method and length, and a sentence."""
+    rows = [list(HEADINGS), *map(_cells, found.rows)]
+    lines = aligned(rows, n_left=2)
+    rule = "─" * max(map(len, lines))
+    table = "\n".join([lines[0], rule, *lines[1:], rule])
+    return f"{_titles(found)}\n\n{table}\n{differences_in_words(found)}\n"
+
+
+def differences_to_markdown(found: Differences, *, level: int = 2, heading: str = "") -> str:
+    """The same as a section."""
+    cells = [list(HEADINGS), ["---", "---", *["--:"] * 5], *map(_cells, found.rows)]
+    table = "\n".join(f"| {' | '.join(map(_shown, row))} |" for row in cells)
+    title = heading or f"{found.titles[0]}, against {found.titles[1]}"
+    said = markdown_text(f"{_titles(found).replace(chr(10), ' ')} {differences_in_words(found)}")
+    return f"{'#' * level} {markdown_text(title)}\n\n{said}\n\n{table}\n"
+
+
+def differences_in_words(found: Differences) -> str:
+    """How large the differences are, how many are significant, and what the pairs are."""
+    known = [row for row in found.rows if not isnan(row.difference)]
+    if not known:
+        return f"Neither has a value of {found.metric} where the other has one."
+    low, high = (f(known, key=lambda row: row.difference) for f in (min, max))
+    n, of = found.n_significant, len(found.rows)
+    pairs = "the same queries" if found.same_queries else "other queries"
+    told = (
+        f"From the first to the second, {metric_title(found.metric)} changes by {_told(low)} "
+        f"to {_told(high)}; {n} of {of} differences {'is' if n == 1 else 'are'} significant "
+        f"(Wilcoxon over runs, Holm-corrected, α = {found.alpha:g})."
+    )
+    return f"{told} Run by run, both have {pairs}."
+
+
+def _titles(found: Differences) -> str:
+    return f"First: {found.titles[0]}.\nSecond: {found.titles[1]}."
+
+
+def _cells(row: Difference) -> list[str]:
+    length = "–" if row.n_bits is None else f"{row.n_bits} bits"
+    low, high = row.interval
+    return [
+        row.method,
+        length,
+        _number(row.first),
+        _number(row.second),
+        _signed(row.difference),
+        "–" if isnan(low) else f"{_signed(low)} to {_signed(high)}",
+        "–" if isnan(row.p_value) else f"{row.p_value:.3f}",
+    ]
+
+
+def _told(row: Difference) -> str:
+    at = "" if row.n_bits is None else f" at {row.n_bits} bits"
+    return f"{_signed(row.difference)} ({row.method}{at})"
+
+
+def _shown(cell: str) -> str:
+    return cell if set(cell) <= {"-", ":"} else markdown_text(cell)
+
+
+def _number(value: float) -> str:
+    return "–" if isnan(value) else f"{value:.{DIGITS}f}"
+
+
+def _signed(value: float) -> str:
+    return "–" if isnan(value) else f"{value:+.{DIGITS}f}".replace("-", "−")
