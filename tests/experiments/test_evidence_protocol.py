@@ -17,6 +17,7 @@ from bittern.experiments import Protocol, Record, cells_of
 from bittern.experiments.evidence import gathering as gatherings
 from bittern.experiments.evidence import measure_evidence
 from bittern.experiments.evidence.gathering import Gathering, Settings
+from bittern.experiments.evidence.methods import LEAST_PRIOR
 from bittern.experiments.evidence.shelf import Piece, Shelf
 from bittern.experiments.evidence.words import words_of
 
@@ -143,6 +144,27 @@ def test_values_are_those_of_the_fusions_by_hand(root, tmp_path):
     assert found["oracle-raster"].values["ap"].mean == pytest.approx(seen.mean_ap_)
     assert all("looks_at" in found[name].parameters for name in ("oracle", "oracle-raster"))
     assert "looks_at" not in found["raster"].parameters
+
+
+def test_predicted_weights_are_learnt_from_training_queries_around_those_of_svms(root, tmp_path):
+    folds = ("predicted-weights", {"parameters": {"n_folds": 2}})
+    (record,) = measured(root, tmp_path, folds).values()
+    train, test = sides_by_hand(root, FEATURES, Protocol.of(table("comb-sum")))
+    scores, categories, labels, sizes, state = train
+    relevant = categories[:, None] == labels
+    svms = [
+        bt.fusion.SVMFusion(random_state=state).fit(
+            scores[:, sizes == n], relevant[sizes == n], categories[sizes == n]
+        )
+        for n in (1, 2)
+    ]
+    prior = np.maximum(np.mean([svm.weights_ for svm in svms], axis=0), LEAST_PRIOR)
+    predictor = bt.fusion.WeightPredictor(n_folds=2, random_state=state)
+    predictor.fit(scores, relevant, categories, prior=prior)
+    assert_ap(record, ap(predictor.combine(test[0]), test[1], test[2]))
+    weights = record.parameters["learned"]["mean_weights"]["all queries"]
+    assert list(weights.values()) == predictor.weights(test[0]).mean(axis=0).tolist()
+    assert "looks_at" not in record.parameters
 
 
 def test_a_record_tells_queries_split_and_settings_and_survives_a_file(root, tmp_path):
