@@ -1,17 +1,15 @@
-"""Hash functions trained by gradients: six experiments, each one command.
+"""Hash functions trained by gradients: five experiments, each one command.
 
     python benchmarks/quality_deep.py table1    # CIFAR-10 network features: Table 1 and Figure 2
     python benchmarks/quality_deep.py steps     # what adds to talr on these features
     python benchmarks/quality_deep.py pixels    # end to end from CIFAR-10 and Fashion-MNIST pixels
     python benchmarks/quality_deep.py graded    # NDCG on Corel-5K and on graded balls over GIST
-    python benchmarks/quality_deep.py figure1   # AP by tie-breaking, LSH, 50 trials
     python benchmarks/quality_deep.py ablation  # form, bins, batch, α
 
 with ``--root DATA`` (for pixels and steps also ``--pixels FOLDER``, where CIFAR-10's own batches
 and Fashion-MNIST's files are), ``--write docs/results.md`` and ``--figures docs/images``.
 Every cell is stored as it finishes under ``build/quality_deep``, so a run that was stopped goes on
-where it was; a cell of ``pixels`` also goes on within its training.  (``figure1`` takes
-minutes, and has no cells.)
+where it was; a cell of ``pixels`` also goes on within its training.
 
 Hyper-parameters of dpsh, dtsh and talr are chosen by ``table1`` from grids of one size, on a fifth
 of the training rows of run 0 that is held out for that; no query or other row is looked at.
@@ -25,7 +23,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deep.ablation import ablation
-from deep.figure1 import figure1
 from deep.graded import graded
 from deep.pixels import pixels
 from deep.scores import RUNS
@@ -38,7 +35,6 @@ EXPERIMENTS: dict[str, Callable[[argparse.Namespace], list[Section]]] = {
     "steps": steps,
     "pixels": pixels,
     "graded": graded,
-    "figure1": figure1,
     "ablation": ablation,
 }
 

@@ -178,6 +178,19 @@ def test_every_figure_that_there_is_something_for_is_written(tmp_path):
     assert all(path.read_text() == to_svg(RECORDS, path.stem) for path in written)
 
 
+def test_ties_of_one_method_are_drawn_against_length():
+    values = {("a", n): drawn(3, 9, 0.3 + n / 100, n) for n in (8, 16)}
+    alone = records_of(values, spread=0.05)
+    label = drawn_of(alone, "ties").find(f".//{SVG}svg").get("aria-label")
+    for s in summarise(alone, "ap"):
+        assert f"best order of ties, {s.n_bits} bits: {s.spread[1]:.3f}" in label
+        assert f"expected, {s.n_bits} bits: {s.mean:.3f}" in label
+        assert f"worst order of ties, {s.n_bits} bits: {s.spread[0]:.3f}" in label
+    assert "bars reach from the least run" in page_of(alone)
+    values["a", 16] = [[np.nan]] * 3
+    assert "nan" not in to_svg(records_of(values, spread=0.05), "ties")
+
+
 def test_nothing_measured_is_no_figure(tmp_path):
     assert write_figures(Records(protocol_of(["a"]), ()), tmp_path) == []
 
