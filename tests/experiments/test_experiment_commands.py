@@ -98,6 +98,7 @@ def test_reproduce_lists_the_protocols(bittern):
     assert code == 0
     for name in ("ties-table-1", "ties-figure-1", "evidence-table-1", "methodology-tables"):
         assert name in out
+    assert "On cifar10. " in out
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,10 @@ def find_protocol(name: str) -> Path:
 
 
 def listing() -> str:
-    """Names, titles and times of the protocols."""
+    """Names, titles, data and times of the protocols."""
     protocols = {name: Protocol.load(path) for name, path in shipped().items()}
     width = max(map(len, protocols), default=0)
     return "\n".join(
-        f"{name:<{width}}  {protocol.title}. {protocol.takes}".rstrip()
+        f"{name:<{width}}  {protocol.title}. On {protocol.dataset.name}. {protocol.takes}".rstrip()
         for name, protocol in protocols.items()
     )
