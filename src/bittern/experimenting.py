@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bittern.errors import InputError
 from bittern.evaluation import check_outputs
 from bittern.experiments import Protocol, Records, Watcher, run
+from bittern.experiments.records import FAILURES, PROTOCOL
 from bittern.experiments.shipped import find_protocol, listing
 from bittern.experiments.statistics import compare_experiments
 from bittern.files import atomic_write
@@ -66,8 +68,6 @@ def told(records: Records, folder: Path) -> str:
     lines = [to_text(records)] if len(records) else ["Nothing was measured."]
     for name, reason in (records.failures or {}).items():
         lines.append(f"failed: {name}: {reason}")
-    if n := len(records.missing) - len(records.failures or {}):
-        lines.append(f"{n} cells are not measured yet.")
     page = folder / "report.html"
     if page.exists():
         lines.append(f"\nThe page is {page}.")
@@ -87,8 +87,7 @@ def write_reports(
     figures: Path | None = None,
 ) -> str:
     """Write what was asked for, and say so; the table if nothing was."""
-    for path in (html, latex, csv, markdown, parquet):
-        check_outputs(per_query=path)
+    _check_places(folder, (html, latex, csv, markdown, parquet))
     records = Records.read(folder)
     texts = {latex: to_latex, csv: to_csv, markdown: to_markdown}
     for path, form in texts.items():
@@ -102,6 +101,18 @@ def write_reports(
     if figures is not None:
         written += map(str, write_figures(records, figures))
     return f"Written: {', '.join(written)}." if written else to_text(records)
+
+
+def _check_places(folder: Path, paths: Sequence[Path | None]) -> None:
+    """Refuse a file that is asked for twice, or that the experiment itself needs."""
+    own = {(folder / name).resolve() for name in (PROTOCOL, FAILURES, "cells")}
+    given = [path for path in paths if path is not None]
+    for i, path in enumerate(given):
+        check_outputs(per_query=path)
+        if path.resolve() in {other.resolve() for other in given[:i]}:
+            raise InputError(f"{path}: is to hold two reports; give each a name of its own.")
+        if own & {path.resolve(), *path.resolve().parents}:
+            raise InputError(f"{path}: belongs to the experiment; give another name.")
 
 
 def compared(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats
-from made_records import drawn, protocol_of, records_of
+from made_records import CLEAN, drawn, protocol_of, records_of
 
 from bittern.errors import InputError, UnknownNameError
 from bittern.experiments.statistics import compare_experiments
@@ -59,12 +59,22 @@ def test_one_run_has_neither_interval_nor_test():
     assert "nan" not in written and "+0.2000" in written
 
 
+def test_too_few_runs_are_told():
+    two = {("a", 8): [[0.1], [0.2]]}, {("a", 8): [[0.3], [0.5]]}
+    found = compare_experiments(*map(records_of, two))
+    assert "never below 0.5" in differences_in_words(found)
+    assert "never below" not in differences_in_words(compared())
+
+
 def test_it_is_told_whether_the_queries_are_the_same():
     assert compared().same_queries
     assert "the same queries" in differences_in_words(compared())
     elsewhere = records_of(SECOND, query_positions=tuple(range(500, 520)))
     other = compare_experiments(records_of(FIRST), elsewhere)
     assert not other.same_queries and "other queries" in differences_in_words(other)
+    data = [records_of(FIRST, split=CLEAN | {"data": one}) for one in "ab"]
+    assert compare_experiments(data[0], data[0]).same_queries
+    assert not compare_experiments(*data).same_queries
 
 
 def test_the_words_have_the_least_and_the_largest_difference():
@@ -80,7 +90,7 @@ def test_text_and_markdown_have_every_row():
     assert len(lines) == 2 and "+0.0450" in lines[1]
     written = differences_to_markdown(compared(), level=3, heading="Two | splits")
     assert written.startswith("### Two \\| splits\n")
-    assert "| --- | --- | --: | --: | --: | --: | --: |\n| a | 8 bits | " in written
+    assert "| --- | --- | --: | --: | --: | --: | --: | --: |\n| a | 8 bits | 8 | " in written
 
 
 def test_where_nothing_is_defined_it_is_told():
@@ -96,5 +106,5 @@ def test_what_cannot_be_compared_is_refused():
     with pytest.raises(UnknownNameError, match="did you mean 'ap'"):
         compare_experiments(records_of(FIRST), records_of(SECOND), "app")
     lacking = protocol_of(["a", "b"], runs=8, n_bits=[8], metrics=["ap", "ndcg"])
-    with pytest.raises(UnknownNameError, match="ndcg"):
+    with pytest.raises(UnknownNameError, match=r"of the second experiment, .*ndcg"):
         compare_experiments(records_of(FIRST, protocol=lacking), records_of(SECOND), "ndcg")

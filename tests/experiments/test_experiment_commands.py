@@ -54,7 +54,7 @@ def test_running_again_measures_nothing(done, bittern):
 def test_only_some_cells_are_measured(bittern, place):
     words = ("run", "mine.toml", "--root", "arrays", "--out", "some")
     code, out, _ = bittern(*words, "--only", "method=lsh", "--only", "bits=4")
-    assert code == 0 and "4 cells are not measured yet" in out
+    assert code == 0 and "4 of 5 cells are not measured yet" in out
     assert [r.method for r in Records.read(place / "some")] == ["lsh"]
 
 
@@ -113,9 +113,13 @@ def test_reproduce_lists_the_protocols(bittern):
         (("verify", "arrays"), "has no protocol.toml"),
         (("report", "arrays", "--html", "none/r.html"), "there is no folder none"),
         (("compare", "arrays", "arrays"), "has no protocol.toml"),
+        (("run", "mine.toml", "--root", "nowhere", "--out", "new"), "nowhere"),
+        (("report", "results/mine", "--csv", "x", "--latex", "x"), "is to hold two reports"),
+        (("report", "results/mine", "--csv", "results/mine/protocol.toml"), "belongs to the exper"),
+        (("report", "results/mine", "--csv", "results/mine/cells/x"), "belongs to the experiment"),
     ],
 )
-def test_a_mistake_is_one_sentence(bittern, words, says):
+def test_a_mistake_is_one_sentence(done, bittern, words, says):
     code, out, err = bittern(*words)
     assert (code, out) == (2, "")
     assert err.startswith("bittern: ") and err.count("\n") == 1 and says in err

@@ -20,7 +20,38 @@ from bittern.experiments.toml import to_toml
         ("n_bits = [4, 8]", "n_bits = 8", "n_bits must be a list, got 8"),
         ("n_bits = [4, 8]", "n_bits = [4, '8']", r"n_bits\[1\] must be a whole number, got '8'"),
         ("n_bits = [4, 8]", "", "method lsh: n_bits is missing"),
+        ("n_bits = [4, 8]", "n_bits = [4, 8, 4]", "n_bits: 4 is named twice"),
+        ("n_bits = [4, 8]", "n_bits = [4, 0]", "n_bits must be between 1 and 4096, got 0"),
+        ('name = "lsh"', 'name = "lsh"\nn_bits = [3, 3]', "method lsh: n_bits: 3 is named twice"),
+        ('"auprc"]', '"ap"]', "metrics: ap is named twice"),
         ("runs = 2", "runs = 0", "runs"),
+        ("runs = 2", "runs = 2\ntruth = { kind = ['classes'] }", "kind must be a text in quotes"),
+        (
+            "runs = 2",
+            "runs = 2\ntruth = { kind = 'ball', radius = -1.0 }",
+            "radius must be greater",
+        ),
+        ("runs = 2", "runs = 2\nevidence = { k = 3 }", "is for paradigm = 'evidence'"),
+        (
+            "runs = 2",
+            "runs = 2\nsignificance = { tests = ['t-test', 't-test'] }",
+            "significance.tests: t-test is named twice",
+        ),
+        (
+            "runs = 2",
+            "runs = 2\nparadigm = 'tables'\ntables = { bits_per_table = [2, 2], n_tables = [1] }",
+            "tables.bits_per_table: 2 is named twice",
+        ),
+        ("train = 60", "train = 2026-01-01", "train: must be texts, finite numbers"),
+        ("train = 60", "train = inf", "train: must be texts, finite numbers"),
+        ('name = "arrays"', 'name = "arrays"\nrows = -5', "dataset.rows must be at least 1"),
+        (
+            'name = "exact"',
+            'name = "exact"\nparameters = { metric = "cosin" }',
+            "no distance is called 'cosin'; did you mean 'cosine'",
+        ),
+        ('name = "exact"', 'name = "exact"\nn_bits = [8]', "neither grid nor n_bits"),
+        ('name = "exact"', 'name = "exact"\ngrid = { metric = ["cosine"] }', "neither grid nor"),
         ("runs = 2", "runs = true", "runs must be a whole number, got True"),
         ('title = "Three classes"', "", "title is missing"),
         ('name = "arrays"', 'name = "array"', "no dataset is called 'array'"),
@@ -123,9 +154,19 @@ def test_only_some_cells():
         ("lsh", "written like method=itq"),
         ("method=lhs", "no method is called 'lhs'"),
         ("bits=5", "no bits is called '5'"),
+        ("bits=None", "no bits is called 'None'"),
     ]:
         with pytest.raises(BitternError, match=says):
             only(cells, [wish])
+    with pytest.raises(BitternError, match="no cell is all of bits=8, method=float ranking"):
+        only(cells, ["bits=8", "method=float ranking"])
+    one = protocol(method=[{"name": "lsh", "label": "a, b"}, {"name": "itq", "label": "a"}])
+    assert {c.method.label for c in only(cells_of(one), ["method=a, b"])} == {"a, b"}
+
+
+def test_letters_that_cannot_be_written_are_refused():
+    with pytest.raises(BitternError, match="a letter that cannot be written"):
+        protocol(title="\udc80")
 
 
 def test_seeds_differ_by_run_and_method_and_not_by_length():

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.spatial.distance
 from made_protocols import PLAIN, protocol, write_arrays
 
 import bittern as bt
@@ -185,6 +187,126 @@ def test_a_damaged_record_is_named(whole, tmp_path, damage):
         Record.load(broken)
 
 
+def test_a_damaged_record_is_told_before_any_work_and_how_to_mend_it(whole, data, tmp_path):
+    shutil.copytree(whole.folder, tmp_path / "out")
+    (path,) = (tmp_path / "out" / "cells").glob("lsh-4-0-*")
+    path.write_bytes(path.read_bytes()[:-20])
+    next((tmp_path / "out" / "cells").glob("itq-4-0-*")).unlink()
+    before = sorted((tmp_path / "out" / "cells").iterdir())
+    with pytest.raises(BitternError, match=r"lsh-4-0.*Delete it, and `bittern run` measures it"):
+        run(whole.protocol, tmp_path / "out", root=data)
+    assert sorted((tmp_path / "out" / "cells").iterdir()) == before
+    path.unlink()
+    assert len(run(whole.protocol, tmp_path / "out", root=data, jobs=1)) == 10
+
+
+def test_the_record_of_another_cell_is_refused(whole, tmp_path):
+    shutil.copytree(whole.folder, tmp_path / "out")
+    (one,) = (tmp_path / "out" / "cells").glob("lsh-4-0-*")
+    (two,) = (tmp_path / "out" / "cells").glob("itq-4-0-*")
+    shutil.copy(one, two)
+    with pytest.raises(BitternError, match=r"itq-4-0-.* is the record of another cell"):
+        Records.read(tmp_path / "out")
+
+
+def test_other_data_are_not_mixed_with_those_of_the_records(whole, data, tmp_path):
+    shutil.copytree(whole.folder, tmp_path / "out")
+    (path,) = (tmp_path / "out" / "cells").glob("lsh-4-0-*")
+    kept = path.read_bytes()
+    path.unlink()
+    other = write_arrays(tmp_path / "other", random_state=1)
+    found = run(whole.protocol, tmp_path / "out", root=other, jobs=1)
+    assert "not the data that" in found.failures["lsh, 4 bits, run 0"] and len(found) == 9
+    split = whole.records[0].split | {"data": "another"}
+    replace(Record.load(next((whole.folder / "cells").glob("lsh-4-0-*"))), split=split).save(path)
+    with pytest.raises(BitternError, match="has records of 2 different data"):
+        Records.read(tmp_path / "out")
+    path.write_bytes(kept)
+    assert len(Records.read(tmp_path / "out")) == 10
+
+
+def test_what_is_wrong_with_the_data_is_told_once_and_nothing_is_written(data, tmp_path):
+    unlabelled = tmp_path / "unlabelled"
+    unlabelled.mkdir()
+    shutil.copy(data / "vectors.npy", unlabelled)
+    sizes = {"train": 60, "queries": 20, "balanced": False}
+    undefined = write_arrays(tmp_path / "undefined")
+    vectors = np.load(undefined / "vectors.npy")
+    vectors[:, 3] = np.nan
+    np.save(undefined / "vectors.npy", vectors)
+    free = {"name": "improved", "sizes": sizes}
+    for plan, root, says in [
+        (protocol(), tmp_path / "nowhere", "nowhere"),
+        (protocol(split=free), unlabelled, "needs a dataset with class labels"),
+        (protocol(split=free, truth={"kind": "tags"}), data, "needs a dataset with tags"),
+        (protocol(split={"name": "improved", "sizes": {"train": 10_000}}), data, "10,000 items"),
+        (protocol(dataset={"name": "arrays", "modality": "sound"}), data, "sound"),
+        (protocol(dataset={"name": "arrays", "steps": []}), undefined, "rows have NaN"),
+    ]:
+        with pytest.raises(BitternError, match=says):
+            run(plan, tmp_path / "out", root=root, jobs=1)
+        assert not (tmp_path / "out").exists()
+
+
+def test_items_without_a_class_match_nothing_and_their_queries_are_undefined(data, tmp_path):
+    some = tmp_path / "some"
+    shutil.copytree(data, some)
+    labels = np.load(some / "labels.npy")
+    labels[::4] = -1
+    np.save(some / "labels.npy", labels)
+    sizes = {"train": 60, "queries": 40, "balanced": False}
+    plan = protocol(split={"name": "improved", "sizes": sizes}, runs=1, n_bits=[8],
+                    method=[{"name": "lsh"}, {"name": "itq-cca"}, {"name": "sdh"}])  # fmt: skip
+    for cell in cells_of(plan):
+        record = measure(plan, cell, material_of(plan, 0, some))
+        unknown = np.array(record.query_labels) == -1
+        assert 0 < unknown.sum() == record.values["ap"].undefined < 40
+        assert np.isnan(record.per_query("ap")[unknown]).all()
+        assert not np.array(record.n_relevant)[unknown].any()
+
+
+@pytest.mark.parametrize("metric", ["cosine", "manhattan"])
+def test_the_float_ranking_has_the_distance_it_is_asked_for(data, metric):
+    plan = protocol(method=[{"name": "exact", "parameters": {"metric": metric}}], runs=1)
+    material = material_of(plan, 0, data)
+    record = measure(plan, cells_of(plan)[0], material)
+    apart = scipy.spatial.distance.cdist(
+        *(s.vectors.astype(float) for s in (material.queries, material.database)),
+        metric.replace("manhattan", "cityblock"),
+    )
+    truth = bt.Relevance.from_classes(material.queries.labels, material.database.labels)
+    expected = bt.evaluate(bt.TieProfile.from_distances(apart, truth), ["ap"])["ap"].mean
+    assert record.values["ap"].mean == pytest.approx(expected, abs=1e-12)
+    plain = protocol(method=[{"name": "exact"}], runs=1)
+    assert measure(plain, cells_of(plain)[0], material).values["ap"].mean != expected
+
+
+def test_a_hamming_radius_is_not_one_of_real_distances(data, tmp_path):
+    plan = protocol(metrics=["micro-f1@r2", "precision@r1", "ap"], runs=1, n_bits=[4],
+                    method=[{"name": "exact", "label": "float"}, {"name": "lsh"}])  # fmt: skip
+    records = run(plan, tmp_path, root=data, jobs=1)
+    assert not records.failures
+    assert set(records.of("float")[0].values) == {"ap"}
+    assert set(records.of("lsh", 4)[0].values) == {"micro-f1@r2", "precision@r1", "ap"}
+
+
+def test_failures_are_kept_until_the_cells_are_tried_again(data, tmp_path):
+    plan = protocol(method=[{"name": "itq", "parameters": {"n_iter": -1}}, {"name": "lsh"}],
+                    runs=1, n_bits=[4])  # fmt: skip
+    assert set(run(plan, tmp_path, root=data, jobs=1, wanted=["method=itq"]).failures) == {
+        "itq, 4 bits, run 0"
+    }
+    begun = []
+    watcher = type("W", (), {"begin": lambda _, c, n: begun.append((len(c), n)),
+                             "tell": lambda *_: None})()  # fmt: skip
+    after = run(plan, tmp_path, root=data, jobs=1, wanted=["method=lsh"], watcher=watcher)
+    assert begun == [(1, 0)]  # one to measure, none of those wanted known
+    assert set(after.failures) == {"itq, 4 bits, run 0"}
+    (tmp_path / "failures.json").write_text("[1]")
+    with pytest.raises(BitternError, match="not a table of reasons; delete it"):
+        Records.read(tmp_path)
+
+
 def test_one_process_and_two_find_the_same(whole, data, tmp_path):
     alone = run(whole.protocol, tmp_path, root=data, jobs=1, wanted=["bits=8"])
     assert len(alone) == 4
@@ -305,6 +427,9 @@ def test_verify_finds_the_same_or_says_what_differs(whole, data, tmp_path):
     wrong.save(cell.place(tmp_path))
     found = verify(tmp_path, root=data)
     assert not found.is_same
+    elsewhere = data.parent / "." / data.name / ".." / data.name  # the same, spelled otherwise
+    assert verify(whole.folder, root=elsewhere, wanted=("method=lsh",)).is_same
+    found = verify(tmp_path, root=data)
     assert f"ap {ap.mean:.6f}, now" in str(found) and "numpy 1.0, now" in str(found)
 
 
@@ -367,6 +492,11 @@ def test_hash_tables_have_a_surface(data):
     assert record.surface["precision"][1][1] == pytest.approx(table.micro_precision())
     assert record.surface["recall"][1][1] == pytest.approx(table.micro_recall())
     assert np.isnan(record.surface["f1"][1][2])  # four tables of four bits do not fit into eight
+    wide = replace(plan, tables=replace(plan.tables, bits_per_table=(16, 4)))
+    again = measure(wide, cells_of(wide)[0], material)
+    assert again.surface["bits_per_table"] == [4, 16]
+    assert again.surface["f1"][0][1] == record.surface["f1"][1][1]
+    assert np.isnan(again.surface["f1"][1]).all()  # no table has more bits than the code
 
 
 def wait_until(is_so, seconds=60):

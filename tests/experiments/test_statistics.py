@@ -98,7 +98,54 @@ def test_one_run_of_an_area_has_its_interval_from_the_profile_or_none():
 def test_identical_runs_have_no_deviation():
     summary = summary_of(records_of({("a", 8): [[0.1, 0.2]] * 3}), "a", 8)
     assert summary.deviation == pytest.approx(0, abs=1e-15)
-    assert summary.interval == pytest.approx((0.15, 0.15))
+    # Copies of a run tell nothing of other runs: the interval is that of one, over its queries.
+    one = summary_of(records_of({("a", 8): [[0.1, 0.2]]}), "a", 8)
+    assert summary.interval == one.interval != (0.15, 0.15)
+
+
+def test_one_query_has_no_interval():
+    summary = summary_of(records_of({("a", 8): [[0.1]]}), "a", 8)
+    assert np.isnan(summary.interval).all()
+
+
+def test_a_metric_with_one_value_counts_runs_not_queries():
+    protocol = protocol_of(["a"], runs=3, n_bits=[8], metrics=["ap", "auprc"])
+    found = [
+        record_of("a", 8, run, {"ap": value_of([0.5, 0.6]), "auprc": Value(mean=mean, undefined=u)})
+        for run, (mean, u) in enumerate([(0.5, 0), (NAN, 1), (0.4, 0)])
+    ]
+    (summary,) = summarise(Records(protocol, tuple(found)), "auprc")
+    assert (summary.undefined, summary.n_queries) == (1, 3)
+
+
+def test_copies_of_a_run_prove_nothing():
+    """A split that does not change, methods without chance: ten runs are one."""
+    values = {"a": drawn(1, 20, 0.5, 0)[0], "b": drawn(1, 20, 0.55, 1)[0]}
+
+    def verdict(n_runs):
+        records = records_of({(name, 8): [one] * n_runs for name, one in values.items()})
+        same = [dataclasses.replace(r, query_positions=tuple(range(20))) for r in records]
+        return next(
+            iter(compare_methods(dataclasses.replace(records, records=tuple(same)), "ap", 8))
+        )
+
+    one, ten = verdict(1), verdict(10)
+    assert (ten.n_runs, ten.n_queries) == (1, 20)
+    assert ten.p_values["t-test"] == pytest.approx(one.p_values["t-test"])
+    assert np.isnan(ten.p_values["wilcoxon"])
+
+
+def test_a_query_that_several_runs_ask_counts_once_with_its_mean():
+    values = {("a", 8): drawn(3, 10, 0.4, 0), ("b", 8): drawn(3, 10, 0.6, 1)}
+    values["a", 8][1][4] = NAN
+    records = records_of(values)
+    same = [dataclasses.replace(r, query_positions=tuple(range(10))) for r in records]
+    (found,) = compare_methods(dataclasses.replace(records, records=tuple(same)), "ap", 8)
+    pairs = [np.array(values[name, 8]) for name in ("a", "b")]
+    both = ~np.isnan(pairs[0])
+    a, b = (np.nanmean(np.where(both, side, NAN), axis=0) for side in pairs)
+    assert found.n_queries == 10 and found.n_runs == 3
+    assert found.p_values["t-test"] == pytest.approx(scipy.stats.ttest_rel(a, b).pvalue)
 
 
 def test_where_all_queries_are_undefined_everything_is_nan():

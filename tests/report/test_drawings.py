@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from made_records import drawn, protocol_of, records_of, three_methods
 
-from bittern.errors import FileError, UnknownNameError
+from bittern.errors import FileError, InputError, UnknownNameError
 from bittern.experiments import Protocol, Records
 from bittern.experiments.statistics import summarise, sweep_of
 from bittern.report import page_of, to_svg, write_figures
@@ -192,7 +192,9 @@ def test_ties_of_one_method_are_drawn_against_length():
 
 
 def test_nothing_measured_is_no_figure(tmp_path):
-    assert write_figures(Records(protocol_of(["a"]), ()), tmp_path) == []
+    with pytest.raises(InputError, match="no records yet"):
+        write_figures(Records(protocol_of(["a"]), ()), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_undefined_values_are_no_place(tmp_path):

@@ -94,6 +94,19 @@ def test_a_table_without_records_is_refused(name):
         REPORTS[name](Records(protocol_of(["a"]), ()))
 
 
+@pytest.mark.parametrize("name", ["text", "latex", "markdown", "words"])
+def test_what_is_missing_is_told(name):
+    assert re.search(
+        r"7 (of 12 )?cells (of the protocol )?are (missing|not)", REPORTS[name](a_gap())
+    )
+
+
+def test_why_nothing_was_measured_is_told():
+    failed = Records(protocol_of(["a"]), (), failures={"a, 8 bits, run 0": "no memory"})
+    with pytest.raises(InputError, match="1 cells failed, a, 8 bits, run 0: no memory"):
+        REPORTS["text"](failed)
+
+
 # The table
 
 

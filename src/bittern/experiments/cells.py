@@ -55,23 +55,28 @@ def cells_of(protocol: Protocol) -> list[Cell]:
 
 def only(cells: list[Cell], wanted: Sequence[str]) -> list[Cell]:
     """Those that every wish allows: ``method=itq,lsh``, ``bits=32``, ``run=0``."""
+    every = cells
     for wish in wanted:
         key, _, listed = wish.partition("=")
         if key not in KEYS or not listed:
             raise InputError(
                 f"only: a wish is written like method=itq, bits=32 or run=0,1; got {wish!r}."
             )
-        values = [value.strip() for value in listed.split(",")]
-        known = Registry(key, dict.fromkeys(_told(cell, key) for cell in cells))
+        found = (_told(cell, key) for cell in every)
+        known = Registry(key, dict.fromkeys(one for one in found if one is not None))
+        is_whole = listed in known  # a label may have commas
+        values = [listed] if is_whole else [value.strip() for value in listed.split(",")]
         for value in values:
             known[value]
         cells = [cell for cell in cells if _told(cell, key) in values]
+    if wanted and not cells:
+        raise InputError(f"only: no cell is all of {', '.join(wanted)}.")
     return cells
 
 
-def _told(cell: Cell, key: str) -> str:
-    told = {"method": cell.method.label, "bits": cell.n_bits, "run": cell.run}
-    return str(told[key])
+def _told(cell: Cell, key: str) -> str | None:
+    told = {"method": cell.method.label, "bits": cell.n_bits, "run": cell.run}[key]
+    return None if told is None else str(told)
 
 
 def _lengths(protocol: Protocol, method: Method) -> Sequence[int | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,9 +17,10 @@ from bittern.errors import InputError
 from bittern.experiments.protocol import Protocol, Source
 from bittern.experiments.truth import Items
 
-__all__ = ["Material", "dataset_of", "material_of"]
+__all__ = ["Material", "data_fingerprint", "dataset_of", "material_of"]
 
 Root = str | os.PathLike[str] | None
+SAMPLE = 256  # rows that tell data from other data
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,7 @@ class Material:
             "leak_check": str(report),
             "notes": list(self.prepared.notes),
             "class_names": list(self.dataset.class_names),
+            "data": data_fingerprint(self.dataset, self.modality),
         }
 
     def _items(self, name: str) -> Items:
@@ -74,7 +77,17 @@ class Material:
         rows = part[self.modality][:]
         vectors = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
         tags = part.tags.toarray() if hasattr(part.tags, "toarray") else part.tags
-        return Items(positions, _as_rows(vectors), part.labels, tags)
+        return Items(positions, self._finite(_as_rows(vectors), positions), part.labels, tags)
+
+    def _finite(self, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        if not np.isfinite(rows.sum()):  # a sum is quick, and tells nothing of finite rows
+            bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+            if len(bad):
+                raise InputError(
+                    f"{self.dataset.name}: {len(bad):,} rows have NaN or infinite numbers, "
+                    f"the first is row {positions[bad[0]]}; leave them out or fill them."
+                )
+        return rows
 
 
 def dataset_of(source: Source, root: Root = None) -> Dataset:
@@ -87,6 +100,19 @@ def dataset_of(source: Source, root: Root = None) -> Dataset:
             )
         dataset = dataset.take(np.arange(source.rows))
     return dataset
+
+
+def data_fingerprint(dataset: Dataset, modality: str) -> str:
+    """Short hash that tells data from other data: labels, tags, ids and some of the rows."""
+    digest = hashlib.sha256(f"{dataset.name} {len(dataset)} {modality}".encode())
+    tags = dataset.tags
+    dense = tags.toarray() if hasattr(tags, "toarray") else tags
+    some = np.unique(np.linspace(0, len(dataset) - 1, SAMPLE).astype(np.intp))
+    rows = dataset.take(some)[modality][:]
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows
+    for part in (dataset.ids, dataset.labels, dense, rows):
+        digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()[:12]
 
 
 def material_of(

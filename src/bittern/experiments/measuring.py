@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,19 +16,27 @@ from bittern.experiments.curves import curves_of
 from bittern.experiments.examples import examples_of
 from bittern.experiments.material import Material
 from bittern.experiments.memory import peak_memory
-from bittern.experiments.protocol import EXACT, Protocol
+from bittern.experiments.protocol import EUCLIDEAN, EXACT, Protocol
 from bittern.experiments.record import Record
 from bittern.experiments.truth import Items
 from bittern.experiments.tuning import Choice, choose
 from bittern.experiments.values import values_of
 from bittern.experiments.versions import versions
 from bittern.hashing import HASHERS
-from bittern.index import FlatIndex, table_surface
+from bittern.index import FlatIndex, TableSurface, table_surface
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
 __all__ = ["measure"]
 
+SURFACE: dict[str, Callable[[TableSurface], NDArray[Any]]] = {  # (n_k, n_l) each
+    "precision": lambda surface: surface.precision,
+    "recall": lambda surface: surface.recall,
+    "f1": lambda surface: surface.f_beta(),
+    "retrieved": lambda surface: surface.retrieved,
+    "examined": lambda surface: np.where(surface.is_possible, surface.examined.sum(axis=0), np.nan),
+    "empty": lambda surface: surface.n_empty,
+}
 FEW_PAIRS = 50_000_000  # queries × items whose real distances are all kept as columns
 EXAMPLES_OF_RUN = 0
 
@@ -111,11 +119,12 @@ def _exact(
     """The ranking by real distances."""
     queries, database = material.queries, material.database
     truth = protocol.ground_truth.between(queries, database, material.train)
+    metric = cell.method.parameters.get("metric", EUCLIDEAN)
     compact = len(queries) * len(database) > FEW_PAIRS
     profile = clock(
         "evaluate",
         lambda: TieProfile.from_distances(
-            _distances(queries.vectors, database.vectors), truth, compact=compact
+            _distances(queries.vectors, database.vectors, metric), truth, compact=compact
         ),
     )
     found: dict[str, Any] = {
@@ -126,7 +135,8 @@ def _exact(
     if cell.run == EXAMPLES_OF_RUN:
 
         def nearest(rows: NDArray[np.intp], k: int) -> tuple[NDArray[Any], NDArray[Any]]:
-            distances = np.concatenate(list(_distances(queries.vectors[rows], database.vectors)))
+            blocks = _distances(queries.vectors[rows], database.vectors, metric)
+            distances = np.concatenate(list(blocks))
             order = np.argsort(distances, axis=1, kind="stable")[:, :k]
             return order, np.take_along_axis(distances, order, axis=1)
 
@@ -134,33 +144,34 @@ def _exact(
     return Choice(dict(cell.method.parameters)), found
 
 
-def _distances(queries: NDArray[Any], database: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
-    """Blocks of Euclidean distances, in double precision."""
+def _distances(
+    queries: NDArray[Any], database: NDArray[Any], metric: str
+) -> Iterator[NDArray[np.float64]]:
+    """Blocks of distances, in double precision."""
     from sklearn.metrics import pairwise_distances
 
     database = database.astype(np.float64)
     for block in row_blocks(len(queries), 8 * len(database), memory=1 << 27):
-        yield pairwise_distances(queries[block].astype(np.float64), database)
+        yield pairwise_distances(queries[block].astype(np.float64), database, metric)
 
 
 def _surface(
     protocol: Protocol, queries: Codes, database: Codes, truth: Relevance
 ) -> dict[str, Any]:
-    """What hash tables retrieve for every K and L, in plain values."""
+    """What hash tables retrieve for every K and L, in plain values; NaN where K is too long."""
     grid = protocol.tables
     assert grid is not None
-    surface = table_surface(
-        queries, database, truth, bits_per_table=grid.bits_per_table, n_tables=grid.n_tables
-    )
+    widths = sorted(k for k in grid.bits_per_table if k <= queries.n_bits)
+    tables = sorted(grid.n_tables)
+    longer = [[np.nan] * len(tables)] * (len(grid.bits_per_table) - len(widths))
+    sides: dict[str, list[Any]] = {name: [] for name in SURFACE}
+    if widths:
+        surface = table_surface(queries, database, truth, bits_per_table=widths, n_tables=tables)
+        sides = {name: read(surface).tolist() for name, read in SURFACE.items()}
     return {
-        "bits_per_table": surface.bits_per_table.tolist(),
-        "n_tables": surface.n_tables.tolist(),
-        "precision": surface.precision.tolist(),
-        "recall": surface.recall.tolist(),
-        "f1": surface.f_beta().tolist(),
-        "retrieved": surface.retrieved.tolist(),
-        "examined": np.where(surface.is_possible, surface.examined.sum(axis=0), np.nan).tolist(),
-        "empty": surface.n_empty.tolist(),
+        "bits_per_table": sorted(grid.bits_per_table),
+        "n_tables": tables,
+        **{name: values + longer for name, values in sides.items()},
     }
 
 

@@ -6,13 +6,15 @@ import hashlib
 import inspect
 import itertools
 import json
+import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bittern.checks import check_count
+from bittern.codes import MAX_BITS
 from bittern.data import DATASETS, SPLITS
 from bittern.errors import InputError
 from bittern.experiments.tables import check_keys, read_table
@@ -22,9 +24,11 @@ from bittern.hashing import HASHERS
 from bittern.metrics import parse
 from bittern.registry import Registry
 
-__all__ = ["EXACT", "Method", "Protocol", "fingerprint_of"]
+__all__ = ["EUCLIDEAN", "EXACT", "Method", "Protocol", "fingerprint_of"]
 
 EXACT = "exact"  # the ranking by real distances: a ceiling without codes
+EUCLIDEAN = "euclidean"
+DISTANCES = (EUCLIDEAN, "cosine", "manhattan")  # of that ranking
 PARADIGMS = Registry("paradigm", dict.fromkeys(("ranking", "tables", "evidence")))
 TESTS = Registry("test", dict.fromkeys(("wilcoxon", "t-test", "randomisation")))
 
@@ -41,6 +45,8 @@ class Source:
 
     def __post_init__(self) -> None:
         DATASETS[self.name]
+        if self.rows is not None:
+            check_count(self.rows, "dataset.rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +108,10 @@ class TableGrid:
     bits_per_table: tuple[int, ...]
     n_tables: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        for name in ("bits_per_table", "n_tables"):
+            _check_different(getattr(self, name), f"tables.{name}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparing:
@@ -114,6 +124,7 @@ class Comparing:
     def __post_init__(self) -> None:
         for name in self.tests:
             TESTS[name]
+        _check_different(self.tests, "significance.tests")
         if not 0 < self.alpha < 1:
             raise InputError(f"significance.alpha must lie between 0 and 1, got {self.alpha}.")
 
@@ -169,6 +180,7 @@ class Protocol:
     def of(table: Mapping[str, Any]) -> Protocol:
         """The protocol that a table describes."""
         check_keys(table, {name: None for name in Protocol.__dataclass_fields__}, "protocol")
+        _check_plain(table, "protocol")
         kinds = {
             "dataset": Source,
             "split": SplitPlan,
@@ -216,6 +228,7 @@ class Protocol:
     def _check_metrics(self) -> None:
         if not self.metrics:
             raise InputError("metrics must name at least one, such as 'ap'.")
+        _check_different(self.metrics, "metrics")
         for name in self.metrics:
             if parse(name).tie_rule == "trec":
                 raise InputError(f"metrics: {name} is for runs read from TREC files.")
@@ -232,8 +245,12 @@ class Protocol:
 
             check_evidence(self)
             return
+        if self.evidence:
+            raise InputError("the table [evidence] is for paradigm = 'evidence'.")
+        _check_lengths(self.n_bits, "n_bits")
         for method in self.method:
             _check_hasher(method)
+            _check_lengths(method.n_bits, f"method {method.label}: n_bits")
             if method.name != EXACT and not (method.n_bits or self.n_bits):
                 raise InputError(f"method {method.label}: n_bits is missing, such as [16, 32].")
 
@@ -255,13 +272,44 @@ def _assembled(table: Mapping[str, Any], made: dict[str, Any]) -> Protocol:
 
 def _check_hasher(method: Method) -> None:
     """The name and the parameters of a method, as its class has them."""
+    where = f"method {method.label}"
     if method.name == EXACT:
+        if method.grid or method.n_bits:
+            raise InputError(f"{where}: a ranking without codes has neither grid nor n_bits.")
+        Registry("distance", dict.fromkeys(DISTANCES))[method.parameters.get("metric", EUCLIDEAN)]
         known: list[str] = ["metric"]
     else:
         known = list(inspect.signature(HASHERS[method.name]).parameters)
-    where = f"method {method.label}"
     for given in (method.parameters, method.grid):
         check_keys(given, dict.fromkeys(k for k in known if k != "n_bits"), where)
+
+
+def _check_lengths(lengths: tuple[int, ...], where: str) -> None:
+    _check_different(lengths, where)
+    for n_bits in lengths:
+        check_count(n_bits, where, most=MAX_BITS)
+
+
+def _check_different(values: Sequence[Any], where: str) -> None:
+    """Refuse a value that is named twice: it would be counted twice."""
+    for i, value in enumerate(values):
+        if value in values[:i]:
+            raise InputError(f"{where}: {value} is named twice.")
+
+
+def _check_plain(value: Any, where: str) -> None:
+    """Refuse what JSON has no word for: dates, infinities, letters that cannot be written."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            _check_plain(one, f"{where}: {key}")
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            _check_plain(one, where)
+    elif isinstance(value, str):
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise InputError(f"{where}: has a letter that cannot be written, got {value!r}.")
+    elif not isinstance(value, (bool, int, float)) or not math.isfinite(value):
+        raise InputError(f"{where}: must be texts, finite numbers, true or false, got {value!r}.")
 
 
 def _without_nothing(value: Any) -> Any:

@@ -134,7 +134,10 @@ def _plain(record: Record) -> dict[str, Any]:
 def _found(record: Record) -> dict[str, Any]:
     """All of a record that the same protocol must find again."""
     apart = ("seconds", "peak_memory", "versions", "protocol", "format")
-    return {name: value for name, value in _plain(record).items() if name not in apart}
+    found = {name: value for name, value in _plain(record).items() if name not in apart}
+    words = ("notes", "data")  # where it was read from; earlier records lack the other
+    found["split"] = {key: one for key, one in found["split"].items() if key not in words}
+    return found
 
 
 def _nulls(value: Any) -> Any:

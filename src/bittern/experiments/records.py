@@ -19,7 +19,7 @@ from bittern.experiments.record import Record
 from bittern.experiments.values import values_of
 from bittern.files import atomic_write
 
-__all__ = ["FAILURES", "PROTOCOL", "Records"]
+__all__ = ["FAILURES", "PROTOCOL", "Records", "record_of"]
 
 PROTOCOL = "protocol.toml"
 FAILURES = "failures.json"
@@ -48,7 +48,8 @@ class Records:
         cells = cells_of(protocol)
         there = [cell.place(place).exists() for cell in cells]
         done = [cell for cell, is_there in zip(cells, there, strict=True) if is_there]
-        records = tuple(_completed(Record.load(cell.place(place)), protocol) for cell in done)
+        records = tuple(_completed(record_of(cell, place), protocol) for cell in done)
+        _check_one_data(place, records)
         missing = tuple(c for c, is_there in zip(cells, there, strict=True) if not is_there)
         return Records(protocol, records, missing, _failures(place, missing), place)
 
@@ -138,6 +139,31 @@ class Records:
             parquet.write_table(table, file)
 
 
+def record_of(cell: Cell, folder: Path) -> Record:
+    """A cell's record; one that is damaged, or another cell's, is refused."""
+    path = cell.place(folder)
+    try:
+        record = Record.load(path)
+    except FileError as error:
+        raise FileError(f"{error} Delete it, and `bittern run` measures it again.") from error
+    told = (record.method, record.n_bits, record.run, record.fingerprint)
+    if told != (cell.method.label, cell.n_bits, cell.run, cell.fingerprint):
+        raise FileError(
+            f"{path}: is the record of another cell; delete it, and `bittern run` measures this."
+        )
+    return record
+
+
+def _check_one_data(folder: Path, records: Sequence[Record]) -> None:
+    """Refuse records of different data in one table."""
+    known = {record.split["data"] for record in records if "data" in record.split}
+    if len(known) > 1:
+        raise FileError(
+            f"{folder}: has records of {len(known)} different data; "
+            "delete its folder 'cells', and `bittern run` measures them again."
+        )
+
+
 def _completed(record: Record, protocol: Protocol) -> Record:
     """The record with the protocol's metrics; those it lacks follow from its profile."""
     lacking = [name for name in protocol.metrics if name not in record.values]
@@ -157,5 +183,7 @@ def _failures(folder: Path, missing: Sequence[Cell]) -> dict[str, str]:
         told = json.loads(path.read_text())
     except ValueError as error:
         raise FileError(f"{path}: not readable ({error}); delete it.") from None
+    if not isinstance(told, dict):
+        raise FileError(f"{path}: not a table of reasons; delete it.")
     names = {cell.name for cell in missing}
-    return {name: reason for name, reason in told.items() if name in names}
+    return {name: str(reason) for name, reason in told.items() if name in names}

@@ -12,6 +12,7 @@ from typing import Protocol as Interface
 from bittern.checks import check_count
 from bittern.errors import BitternError, FileError
 from bittern.experiments.cells import Cell, cells_of, only
+from bittern.experiments.material import Root, material_of
 from bittern.experiments.pictures import write_pictures
 from bittern.experiments.processes import Errand, Failed, Finished, measure_all
 from bittern.experiments.protocol import Protocol
@@ -54,10 +55,25 @@ def run(
     plan, text = _read(protocol)
     cells = only(cells_of(plan), wanted)
     place = Path(folder)
+    if jobs is not None:
+        check_count(jobs, "jobs")
+    if first := next((cell for cell in cells if not cell.place(place).exists()), None):
+        _try_out(plan, first.run, root, place)
     with _alone(place):
         _write(place / PROTOCOL, text)
         waiting = [cell for cell in cells if not cell.place(place).exists()]
-        failures = run_cells(plan, waiting, place, root=root, jobs=jobs, watcher=watcher)
+        earlier = Records.read(place).failures or {}
+        failures = run_cells(
+            plan,
+            waiting,
+            place,
+            root=root,
+            jobs=jobs,
+            watcher=watcher,
+            n_known=len(cells) - len(waiting),
+        )
+        tried = {cell.name for cell in waiting}
+        failures |= {name: why for name, why in earlier.items() if name not in tried}
         _write(place / FAILURES, json.dumps(failures, indent=1, ensure_ascii=False))
         records = Records.read(place)
         if waiting:
@@ -73,6 +89,7 @@ def run_cells(
     root: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     watcher: Watcher | None = None,
+    n_known: int = 0,
 ) -> dict[str, str]:
     """Measure cells, whether or not they are there; the names of those that failed, and why."""
     (folder / "cells").mkdir(parents=True, exist_ok=True)
@@ -81,7 +98,7 @@ def run_cells(
     errand = Errand(protocol, folder, None if root is None else os.fspath(root))
     failures: dict[str, str] = {}
     if watcher is not None:
-        watcher.begin(cells, len(cells_of(protocol)) - len(cells))
+        watcher.begin(cells, n_known)
     done = 0
     try:
         for outcome in measure_all(errand, cells, jobs, max(1, cores // jobs)):
@@ -96,6 +113,16 @@ def run_cells(
             "The same command goes on from there."
         ) from None
     return failures
+
+
+def _try_out(protocol: Protocol, run: int, root: Root, folder: Path) -> None:
+    """Read the data and the split of a run, so that what is wrong with them is told once."""
+    if protocol.paradigm == "evidence":
+        from bittern.experiments.evidence.gathering import Gathering
+
+        Gathering.of(protocol, run, root, folder)
+        return
+    protocol.ground_truth.check(material_of(protocol, run, root).train)
 
 
 def _read(protocol: Protocol | str | os.PathLike[str]) -> tuple[Protocol, str]:

@@ -17,7 +17,7 @@ from bittern.experiments.tables import read_table
 from bittern.registry import Registry
 from bittern.relevance import Relevance, ball_radius
 
-__all__ = ["TRUTHS", "Items", "Truth", "read_truth"]
+__all__ = ["TRUTHS", "Items", "Truth", "read_truth", "same_class"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,10 +48,13 @@ class Truth(ABC):
         """What a hasher is given as ``y`` for the training rows."""
         return self.between(train, train, train, graded=graded)
 
+    def check(self, items: Items) -> None:  # noqa: B027 (most need vectors alone)
+        """Refuse items that lack what makes them relevant."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classes(Truth):
-    """An item of the query's class is relevant."""
+    """An item of the query's class is relevant; what has no class (-1) matches nothing."""
 
     kind: str
 
@@ -59,11 +62,18 @@ class Classes(Truth):
         self, queries: Items, database: Items, train: Items, *, graded: bool = True
     ) -> Relevance:
         """Same class."""
-        return Relevance.from_classes(_labels(queries), _labels(database))
+        return same_class(_labels(queries), _labels(database))
 
     def target(self, train: Items, *, graded: bool) -> Any:
-        """The labels."""
-        return _labels(train)
+        """The labels; as one column a class where some rows have none."""
+        labels = _labels(train)
+        if labels.min(initial=0) >= 0:
+            return labels
+        return labels[:, None] == np.unique(labels[labels >= 0])
+
+    def check(self, items: Items) -> None:
+        """There must be labels."""
+        _labels(items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +100,10 @@ class Tags(Truth):
             return self.between(train, train, train)
         return _tags(train)
 
+    def check(self, items: Items) -> None:
+        """There must be tags."""
+        _tags(items)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ball(Truth):
@@ -102,6 +116,10 @@ class Ball(Truth):
     radius: float | None = None
     neighbours: int = 50
     sample: int = 100
+
+    def __post_init__(self) -> None:
+        if self.radius is not None and self.radius <= 0:
+            raise InputError(f"truth: radius must be greater than 0, got {self.radius}.")
 
     def between(
         self, queries: Items, database: Items, train: Items, *, graded: bool = True
@@ -175,10 +193,20 @@ def read_truth(table: Mapping[str, Any]) -> Truth:
     """The ground truth of a table whose ``kind`` names it."""
     if "kind" not in table:
         raise InputError(f"truth: kind is missing; there are {', '.join(TRUTHS)}.")
+    if not isinstance(table["kind"], str):
+        raise InputError(f"truth: kind must be a text in quotes, got {table['kind']!r}.")
     truth = read_table(TRUTHS[table["kind"]], table, "truth")
     if isinstance(truth, Neighbours):
         check_count(truth.k, "truth: k")
     return truth
+
+
+def same_class(queries: NDArray[np.int64], database: NDArray[np.int64]) -> Relevance:
+    """Relevance by class, where -1 is none: it matches nothing, not even another -1."""
+    beyond = max(queries.max(initial=0), database.max(initial=0))
+    return Relevance.from_classes(
+        np.where(queries < 0, beyond + 1, queries), np.where(database < 0, beyond + 2, database)
+    )
 
 
 def _labels(items: Items) -> NDArray[np.int64]:

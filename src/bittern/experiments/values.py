@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from bittern.errors import InputError
 from bittern.experiments.record import Value
-from bittern.metrics import Score, evaluate
+from bittern.metrics import Score, evaluate, parse
 from bittern.profile import TieProfile
 
 __all__ = ["values_of"]
@@ -19,10 +19,12 @@ def values_of(profile: TieProfile, metrics: Sequence[str]) -> dict[str, Value]:
 
 def _scores(profile: TieProfile, metrics: Sequence[str]) -> Iterable[tuple[str, Score]]:
     for name in metrics:
+        if profile.distances is not None and parse(name).radius is not None:
+            continue  # a Hamming radius means nothing to real distances
         try:
             yield name, evaluate(profile, [name])[name]
         except InputError:
-            if profile.distances is None:  # codes have radii, and every metric
+            if profile.distances is None:  # codes have every metric
                 raise
 
 

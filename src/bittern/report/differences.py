@@ -11,7 +11,7 @@ from bittern.report.text import aligned
 
 __all__ = ["differences_in_words", "differences_to_markdown", "differences_to_text"]
 
-HEADINGS = ("method", "length", "first", "second", "difference", "95 % interval", "p")
+HEADINGS = ("method", "length", "runs", "first", "second", "difference", "95 % interval", "p")
 
 
 def differences_to_text(found: Differences) -> str:
@@ -25,7 +25,7 @@ def differences_to_text(found: Differences) -> str:
 
 def differences_to_markdown(found: Differences, *, level: int = 2, heading: str = "") -> str:
     """The same as a section."""
-    cells = [list(HEADINGS), ["---", "---", *["--:"] * 5], *map(_cells, found.rows)]
+    cells = [list(HEADINGS), ["---", "---", *["--:"] * 6], *map(_cells, found.rows)]
     table = "\n".join(f"| {' | '.join(map(_shown, row))} |" for row in cells)
     title = heading or f"{found.titles[0]}, against {found.titles[1]}"
     said = markdown_text(f"{_titles(found).replace(chr(10), ' ')} {differences_in_words(found)}")
@@ -45,6 +45,8 @@ def differences_in_words(found: Differences) -> str:
         f"to {_told(high)}; {n} of {of} differences {'is' if n == 1 else 'are'} significant "
         f"(Wilcoxon over runs, Holm-corrected, α = {found.alpha:g})."
     )
+    if found.least_p > found.alpha:
+        told += f" With so few runs its p is never below {found.least_p:.2g}."
     return f"{told} Run by run, both have {pairs}."
 
 
@@ -58,6 +60,7 @@ def _cells(row: Difference) -> list[str]:
     return [
         row.method,
         length,
+        str(row.n_runs),
         _number(row.first),
         _number(row.second),
         _signed(row.difference),

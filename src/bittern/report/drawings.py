@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from bittern.errors import FileError
+from bittern.errors import FileError, InputError
 from bittern.experiments.records import Records
 from bittern.files import atomic_write
 from bittern.registry import Registry
@@ -48,6 +48,8 @@ def to_svg(records: Records, figure: str) -> str | None:
 
 def write_figures(records: Records, folder: str | os.PathLike[str]) -> list[Path]:
     """Write every figure that the records have something for; the files, by the figures' names."""
+    if not len(records):
+        raise InputError("report: there are no records yet; `bittern run` makes them.")
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from bittern.experiments.statistics import (
 )
 from bittern.metrics import METRICS, parse
 
-__all__ = ["DIGITS", "Entry", "Grid", "grid_of", "metric_title"]
+__all__ = ["DIGITS", "Entry", "Grid", "grid_of", "metric_title", "missing"]
 
 DIGITS = 4
 
@@ -109,7 +109,9 @@ class Grid:
 def grid_of(records: Records, metric: str | None = None) -> Grid:
     """The table of a metric, the main one if none is named."""
     if not len(records):
-        raise InputError("report: there are no records yet; `bittern run` makes them.")
+        failed = list((records.failures or {}).items())
+        why = f" {len(failed)} cells failed, {failed[0][0]}: {failed[0][1]}" if failed else ""
+        raise InputError(f"report: there are no records yet; `bittern run` makes them.{why}")
     metric = metric or records.protocol.main_metric
     columns: tuple[int | None, ...] = records.lengths or (None,)
     verdicts = tuple(compare_methods(records, metric, n_bits) for n_bits in columns)
@@ -130,6 +132,12 @@ def grid_of(records: Records, metric: str | None = None) -> Grid:
 
     rows = {method: tuple(entry(method, one) for one in verdicts) for method in records.methods}
     return Grid(metric, columns, rows, verdicts)
+
+
+def missing(records: Records) -> str:
+    """How much of the protocol has not been measured; empty if nothing lacks."""
+    n = len(records.missing)
+    return f"{n:,} of {n + len(records):,} cells are not measured yet." if n else ""
 
 
 def metric_title(metric: str) -> str:

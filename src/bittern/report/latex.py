@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from bittern.experiments.records import Records
-from bittern.report.grid import Entry, grid_of
+from bittern.report.grid import Entry, grid_of, missing
 from bittern.report.text import caption
 
 __all__ = ["escaped", "to_latex"]
@@ -23,7 +23,8 @@ def to_latex(records: Records, metric: str | None = None) -> str:
         for method, row in grid.rows.items()
     ]
     legend = grid.legend("Bold:", "†", "≈")
-    told = escaped(f"{records.protocol.title}. {caption(grid)}. {legend}".strip())
+    said = (f"{records.protocol.title}. {caption(grid)}.", legend, missing(records))
+    told = escaped(" ".join(filter(None, said)))
     return "\n".join(
         [
             r"\begin{table}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bittern.experiments.records import Records
-from bittern.report.grid import Entry, Grid, grid_of, metric_title
+from bittern.report.grid import Entry, Grid, grid_of, metric_title, missing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,7 +24,8 @@ def to_text(records: Records, metric: str | None = None) -> str:
     rows[0][1:] = [f"{heading}  " for heading in rows[0][1:]]  # they end above the digits
     lines = aligned(rows)
     rule = "─" * max(map(len, lines))
-    return "\n".join([caption(grid), "", lines[0], rule, *lines[1:], rule, legend(grid)]) + "\n"
+    table = [caption(grid), "", lines[0], rule, *lines[1:], rule, legend(grid), missing(records)]
+    return "\n".join(table).rstrip() + "\n"
 
 
 def terminal_table(records: Records, metric: str | None = None) -> Table:

@@ -39,9 +39,10 @@ def compare_methods(records: Records, metric: str, n_bits: int | None = None) ->
     without codes are compared at every length.
 
     ``wilcoxon`` pairs the means of each run that both methods have; with n runs its smallest
-    two-sided p is :math:`2^{1-n}`.  ``t-test`` and ``randomisation`` pair the values of each query
-    of each such run, taken as independent.  A metric with one value for all queries has the first
-    test alone.  Each test is corrected by Holm over the methods compared.
+    two-sided p is :math:`2^{1-n}`.  Runs that only repeat one another are one run.  ``t-test`` and
+    ``randomisation`` pair the values of each query, averaged over the runs that ask it.  A metric
+    with one value for all queries has the first test alone.  Each test is corrected by Holm over
+    the methods compared.
     """
     check_metric(records, metric)
     methods = [method for method in records.methods if records.of(method, n_bits)]
@@ -127,23 +128,47 @@ def _side_by_side(
     other = {record.run: record for record in records.of(baseline, n_bits)}
     first = [record for record in records.of(method, n_bits) if record.run in other]
     second = [other[record.run] for record in first]
-    queries = [_aligned(a, b, metric) for a, b in zip(first, second, strict=True)]
+    aligned = [_aligned(a, b, metric) for a, b in zip(first, second, strict=True)]
+    if records.protocol.paradigm == "evidence":  # whose positions only number a run's queries
+        aligned = [(keys + (i << 32), a, b) for i, (keys, a, b) in enumerate(aligned)]
     return _Pairs(
-        runs=(_means(first, metric), _means(second, metric)),
-        queries=(_joined([a for a, _ in queries]), _joined([b for _, b in queries])),
+        runs=_different_runs(_means(first, metric), _means(second, metric)),
+        queries=_one_a_query(*(np.concatenate(part) for part in zip(*aligned, strict=True)))
+        if aligned
+        else (np.empty(0), np.empty(0)),
         spreads=(_spread(first, metric), _spread(second, metric)),
     )
 
 
-def _aligned(one: Record, two: Record, metric: str) -> tuple[Doubles, Doubles]:
-    """The values of the queries that both have; none if one of them has no value a query."""
+def _different_runs(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
+    """One run where all are the same: a split that does not change, and methods without chance."""
+    is_one = len(a) > 1 and (a == a[0]).all() and (b == b[0]).all()
+    return (a[:1], b[:1]) if is_one else (a, b)
+
+
+def _one_a_query(keys: NDArray[np.int64], a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
+    """The mean of each query over the runs in which both have a value; NaN if there is none."""
+    both = ~(np.isnan(a) | np.isnan(b))
+    _, query = np.unique(keys, return_inverse=True)
+    n = query.max(initial=-1) + 1
+    times = np.bincount(query[both], minlength=n)
+    means = (
+        np.bincount(query[both], values[both], minlength=n) / np.where(times, times, nan)
+        for values in (a, b)
+    )
+    first, second = means
+    return first, second
+
+
+def _aligned(one: Record, two: Record, metric: str) -> tuple[NDArray[np.int64], Doubles, Doubles]:
+    """The queries that both have, and their values; none if one has no value a query."""
     a, b = (r.per_query(metric) if metric in r.values else None for r in (one, two))
     if a is None or b is None:
-        return np.empty(0), np.empty(0)
-    _, left, right = np.intersect1d(
+        return np.empty(0, np.int64), np.empty(0), np.empty(0)
+    asked, left, right = np.intersect1d(
         one.query_positions, two.query_positions, assume_unique=True, return_indices=True
     )
-    return a[left], b[right]
+    return asked.astype(np.int64), a[left], b[right]
 
 
 def _family(
@@ -195,10 +220,6 @@ def _means(found: list[Record], metric: str) -> Doubles:
 
 def _spread(found: list[Record], metric: str) -> Spread:
     return mean_spread([record.values.get(metric) for record in found])
-
-
-def _joined(parts: list[Doubles]) -> Doubles:
-    return np.concatenate([np.empty(0), *parts])
 
 
 def _n_defined(a: Doubles, b: Doubles) -> int:

@@ -7,7 +7,7 @@ from math import isnan, nan
 
 import numpy as np
 
-from bittern.errors import InputError
+from bittern.errors import InputError, UnknownNameError
 from bittern.experiments.records import Records
 from bittern.experiments.statistics.summary import (
     check_metric,
@@ -59,6 +59,12 @@ class Differences:
     alpha: float
 
     @property
+    def least_p(self) -> float:
+        """The smallest p that Wilcoxon's corrected test can have with so many runs."""
+        n_runs = max(row.n_runs for row in self.rows)
+        return min(1.0, len(self.rows) * 2.0 ** (1 - n_runs))
+
+    @property
     def n_significant(self) -> int:
         """Differences that Wilcoxon's corrected test finds."""
         return sum(row.p_value <= self.alpha for row in self.rows)
@@ -67,8 +73,11 @@ class Differences:
 def compare_experiments(one: Records, two: Records, metric: str | None = None) -> Differences:
     """Pair the runs of two experiments, method by method and length by length."""
     metric = metric or one.protocol.main_metric
-    check_metric(one, metric)
-    check_metric(two, metric)
+    for records, which in ((one, "first"), (two, "second")):
+        try:
+            check_metric(records, metric)
+        except UnknownNameError as error:
+            raise UnknownNameError(f"compare: of the {which} experiment, {error}") from None
     shared = [key for key in keys_of(one) if key in set(keys_of(two))]
     if not shared:
         raise InputError(
@@ -111,5 +120,9 @@ def _p_value(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _ask_the_same(one: Records, two: Records) -> bool:
+    """Whether runs have the same positions, of the same data where both tell which."""
     asked = [{r.run: r.query_positions for r in records} for records in (one, two)]
-    return all(asked[0][run] == asked[1][run] for run in asked[0].keys() & asked[1].keys())
+    data = [{r.split["data"] for r in records if "data" in r.split} for records in (one, two)]
+    is_other = all(data) and data[0] != data[1]
+    shared = asked[0].keys() & asked[1].keys()
+    return not is_other and all(asked[0][run] == asked[1][run] for run in shared)

@@ -24,6 +24,7 @@ __all__ = [
     "keys_of",
     "mean_of",
     "mean_spread",
+    "n_values",
     "student_interval",
     "summarise",
 ]
@@ -37,8 +38,10 @@ class Summary:
 
     ``mean`` and ``deviation`` are of the runs' means, those undefined left out; the deviation is
     the sample's, NaN for one run.  ``interval`` is the 95 % interval of the mean: Student's over
-    runs, or for one run a bootstrap over its queries; NaN where neither can be had.  ``undefined``
-    of ``n_queries`` queries, both added up over runs, have no value.  ``spread`` is the mean
+    runs, or for one run (or copies of it) a bootstrap over its queries; NaN where neither can be
+    had.  ``undefined``
+    of ``n_queries`` queries (or of the runs, where a metric has one value for all queries), both
+    added up over runs, have no value.  ``spread`` is the mean
     pessimistic and the mean optimistic value, None where ties have no order.
     """
 
@@ -129,9 +132,15 @@ def _summary(records: Records, metric: str, method: str, n_bits: int | None) -> 
         interval=_interval(found, metric),
         n_runs=len(found),
         undefined=sum(value.undefined for value in values if value is not None),
-        n_queries=sum(len(record.query_positions) for record in found),
+        n_queries=sum(n_values(r, v) for r, v in zip(found, values, strict=True)),
         spread=mean_spread(values),
     )
+
+
+def n_values(record: Record, value: Value | None) -> int:
+    """How many values a metric has in a run: one a query, or one for all of them."""
+    is_one = value is not None and value.per_query is None
+    return 1 if is_one else len(record.query_positions)
 
 
 def _interval(found: Sequence[Record], metric: str) -> tuple[float, float]:
@@ -139,9 +148,10 @@ def _interval(found: Sequence[Record], metric: str) -> tuple[float, float]:
     defined = [r for r in found if metric in r.values and not np.isnan(r.values[metric].mean)]
     if not defined:
         return nan, nan
-    if len(defined) == 1:
+    means = [record.values[metric].mean for record in defined]
+    if len(set(means)) == 1:  # one run, or copies of it
         return _over_queries(defined[0], metric)
-    return student_interval([record.values[metric].mean for record in defined])
+    return student_interval(means)
 
 
 def student_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -163,6 +173,8 @@ def _over_queries(record: Record, metric: str) -> tuple[float, float]:
     values = record.per_query(metric)
     if values is not None:
         defined = ~np.isnan(values)
+        if defined.sum() < 2:
+            return nan, nan
         parts = np.stack([np.where(defined, values, 0.0), defined], axis=1)
         return bootstrap.interval(Pooled(parts, lambda sums: ratio(sums[:, 0], sums[:, 1])))
     if record.profile is None:

@@ -131,7 +131,7 @@ class Verdicts:
 
 def _too_few_runs(n_runs: int, n_comparisons: int) -> str:
     if n_runs < 2:
-        return "Wilcoxon's test needs at least two runs."
+        return "Wilcoxon's test needs at least two runs with different values."
     least = 2.0 ** (1 - n_runs)
     corrected = f", {min(1, n_comparisons * least):.3g} corrected" if n_comparisons > 1 else ""
     return (

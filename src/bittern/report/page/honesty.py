@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bittern.experiments.statistics.summary import n_values
 from bittern.report.markup import Content, Html, fragment
 from bittern.report.page.parts import section, table
 from bittern.report.page.view import View
@@ -134,11 +135,11 @@ def _undefined(view: View) -> str:
     told = []
     for metric in view.records.protocol.metrics:
         counts = [
-            (value.undefined, len(record.query_positions))
+            (value.undefined, n_values(record, value))
             for record in view.records
             if (value := record.values.get(metric)) is not None and record.n_bits is not None
         ] or [
-            (value.undefined, len(record.query_positions))
+            (value.undefined, n_values(record, value))
             for record in view.records
             if (value := record.values.get(metric)) is not None
         ]
