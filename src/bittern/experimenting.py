@@ -65,7 +65,7 @@ class Plan:
 
 def told(records: Records, folder: Path) -> str:
     """The table, what failed, and what to do next."""
-    lines = [to_text(records)] if len(records) else ["Nothing was measured."]
+    lines = [to_text(records).rstrip()] if len(records) else ["Nothing was measured."]
     for name, reason in (records.failures or {}).items():
         lines.append(f"failed: {name}: {reason}")
     page = folder / "report.html"
