@@ -18,6 +18,7 @@ from bittern.experiments.statistics import (
 )
 from bittern.experiments.statistics.areas import kendall_tau
 from bittern.profile import TieProfile
+from bittern.report import in_words
 
 NAN = np.nan
 VALUES = three_methods()
@@ -215,6 +216,26 @@ def test_methods_that_share_the_best_mean_are_all_named():
     (leader,) = leaders(records_of(values), "ap")
     assert leader.followers == ("c",)
     assert leader.margin == pytest.approx(0.1)
+
+
+def test_what_has_seen_the_judgements_is_a_bound_and_never_the_best():
+    values = {("float", None): drawn(3, 9, 0.5, 0), ("oracle", None): drawn(3, 9, 0.9, 1)}
+    values["other", None] = drawn(3, 9, 0.3, 2)
+    protocol = protocol_of([name for name, _ in values], runs=3, n_bits=[8])
+    records = records_of(values, protocol=protocol)
+    told = [
+        dataclasses.replace(r, parameters={"looks_at": "judgements"}) if r.method == "oracle" else r
+        for r in records
+    ]
+    records = dataclasses.replace(records, records=tuple(told))
+    assert records.bounds == ("oracle",)
+    assert best_by_length(records, "ap") == {None: ("float",)}
+    (leader,) = leaders(records, "ap")
+    assert (leader.methods, leader.followers) == (("float",), ("other",))
+    verdicts = compare_methods(records, "ap")
+    assert verdicts.baseline == "float" and verdicts.of("oracle") is not None
+    said = in_words(records)
+    assert "float is best" in said and "is a bound, chosen with sight of the judgements" in said
 
 
 def test_without_codes_the_best_has_no_length():

@@ -66,6 +66,12 @@ class Records:
         return tuple(label for label in self.protocol.labels if label in found)
 
     @property
+    def bounds(self) -> tuple[str, ...]:
+        """Methods that look at the test queries' judgements, and so are none to be compared."""
+        looking = {record.method for record in self.records if "looks_at" in record.parameters}
+        return tuple(label for label in self.methods if label in looking)
+
+    @property
     def lengths(self) -> tuple[int, ...]:
         """Code lengths that have at least one record, ascending."""
         return tuple(sorted({r.n_bits for r in self.records if r.n_bits is not None}))

@@ -46,6 +46,7 @@ def sentences(records: Records, metric: str | None = None) -> list[str]:
         *_significance(verdicts),
         *_ties(verdicts),
         *_ceiling(leaders(records, metric)),
+        *_bounds(records, metric),
         *_areas(records),
         *_undefined(records, metric),
         *_leaks(records),
@@ -126,6 +127,15 @@ def _ceiling(found: Sequence[Leader]) -> list[str]:
         f"Without codes, {best.ceiling} reaches {_number(best.ceiling_mean)}; the best code, "
         f"{best.methods[0]}{_bits(best)}, is {_number(abs(best.from_ceiling))} {way} it."
     ]
+
+
+def _bounds(records: Records, metric: str) -> list[str]:
+    found = [one for one in summarise(records, metric) if one.method in records.bounds]
+    told = [f"{one.method} ({_number(one.mean)})" for one in found if one.mean == one.mean]
+    if not told:
+        return []
+    verb, noun = ("is", "a bound") if len(told) == 1 else ("are", "bounds")
+    return [f"{listed(told)} {verb} {noun}, chosen with sight of the judgements, not a method."]
 
 
 def _areas(records: Records) -> list[str]:

@@ -35,7 +35,8 @@ def compare_methods(records: Records, metric: str, n_bits: int | None = None) ->
     r"""Compare every method at one length with the baseline, by the protocol's paired tests.
 
     The baseline is the protocol's; where it names none, or that one has no records at this length,
-    the method with the highest mean, those without codes only if there are no others.  Methods
+    the method with the highest mean, those without codes only if there are no others, bounds that
+    have seen the judgements never.  Methods
     without codes are compared at every length.
 
     ``wilcoxon`` pairs the means of each run that both methods have; with n runs its smallest
@@ -116,7 +117,8 @@ def _baseline(records: Records, metric: str, n_bits: int | None, methods: list[s
     asked = records.protocol.significance.baseline
     if asked in methods:
         return asked
-    coded = [m for m in methods if records.of(m, n_bits)[0].n_bits is not None] or methods
+    fair = [m for m in methods if m not in records.bounds] or methods
+    coded = [m for m in fair if records.of(m, n_bits)[0].n_bits is not None] or fair
     means = {method: mean_of(records.over_runs(method, n_bits, metric)) for method in coded}
     return max(coded, key=lambda method: -inf if isnan(means[method]) else means[method])
 

@@ -32,7 +32,12 @@ class Leader:
 
 def leaders(records: Records, metric: str) -> tuple[Leader, ...]:
     """The leader of each length, ascending; a length where nothing is defined has none."""
-    defined = [one for one in summarise(records, metric) if one.mean == one.mean]
+    bounds = records.bounds
+    defined = [
+        one
+        for one in summarise(records, metric)
+        if one.mean == one.mean and one.method not in bounds
+    ]
     ceiling = max(
         (one for one in defined if one.n_bits is None and records.lengths),
         key=lambda one: one.mean,

@@ -69,11 +69,13 @@ def summarise(records: Records, metric: str) -> tuple[Summary, ...]:
 def best_by_length(records: Records, metric: str) -> dict[int | None, tuple[str, ...]]:
     """The method with the highest mean at each length, or all that share it; none if all are NaN.
 
-    Methods without codes take no part, unless there are no others: then the length is None.
+    Methods without codes take no part, unless there are no others: then the length is None.  Nor
+    do bounds, which have seen the judgements.
     """
     means: dict[int | None, dict[str, float]] = {n: {} for n in records.lengths or (None,)}
+    bounds = records.bounds
     for one in summarise(records, metric):
-        if one.n_bits in means and one.mean == one.mean:
+        if one.n_bits in means and one.mean == one.mean and one.method not in bounds:
             means[one.n_bits][one.method] = one.mean
     return {n: highest(of_methods) for n, of_methods in means.items()}
 
