@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from bittern.experiments.statistics import summarise
-from bittern.report.charts import Frame, Plate, linear, ordinal, points, row_rules, span
+from bittern.report.charts import (
+    REFERENCE,
+    Frame,
+    Plate,
+    Style,
+    linear,
+    ordinal,
+    points,
+    row_rules,
+    span,
+)
 from bittern.report.markup import Html, fragment
 from bittern.report.page.parts import figure, number, section
 from bittern.report.page.view import View
 
 __all__ = ["method_plate", "methods_compared"]
 
+EVERY = Style("c0", "circle")  # rows are named: colours would tell nothing
 ROW = 22  # the height of a method's row
 LONGEST = 34  # letters of a method's name
 
@@ -25,7 +36,8 @@ def methods_compared(view: View) -> Html | None:
         figure(
             plate.drawings[0],
             f"Mean {view.main_metric}, the highest on top; bars are 95 % intervals over "
-            f"{'runs' if view.records.protocol.runs > 1 else 'the queries of the one run'}.",
+            f"{'runs' if view.records.protocol.runs > 1 else 'the queries of the one run'}."
+            + (" What is grey has seen the judgements." if view.records.bounds else ""),
             class_="wide",
         ),
     )
@@ -49,7 +61,8 @@ def method_plate(view: View) -> Plate | None:
     )
     drawn = [row_rules(frame)]
     for y, s in enumerate(rows):
-        style, (low, high) = view.styles[s.method], s.interval
+        style = REFERENCE if s.method in view.records.bounds else EVERY
+        low, high = s.interval
         words = f"{s.method}: {number(s.mean)}, {number(low)} to {number(high)}"
         drawn.append(
             fragment(

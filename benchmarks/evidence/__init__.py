@@ -1,1 +1,0 @@
-"""The parts of quality_evidence.py, one file each."""
