@@ -16,7 +16,7 @@ from made_protocols import PLAIN, protocol, write_arrays
 import bittern as bt
 from bittern.errors import BitternError
 from bittern.experiments import Record, Records, cells_of, run, verify
-from bittern.experiments.material import material_of
+from bittern.experiments.material import data_fingerprint, material_of
 from bittern.experiments.measuring import measure
 from bittern.experiments.processes import Failed
 
@@ -223,6 +223,20 @@ def test_other_data_are_not_mixed_with_those_of_the_records(whole, data, tmp_pat
         Records.read(tmp_path / "out")
     path.write_bytes(kept)
     assert len(Records.read(tmp_path / "out")) == 10
+
+
+def test_pictures_of_different_sizes_tell_data_from_other_data(tmp_path):
+    from PIL import Image
+
+    def fingerprint(name, grey):
+        for c in ("a", "b"):
+            (tmp_path / name / c).mkdir(parents=True)
+            Image.new("L", (8, 6), grey).save(tmp_path / name / c / "1.png")
+            Image.new("L", (5, 9), 9).save(tmp_path / name / c / "2.png")
+        dataset = bt.load("folder", tmp_path / name)
+        return data_fingerprint(dataset, next(iter(dataset.modalities)))
+
+    assert fingerprint("one", 7) == fingerprint("two", 7) != fingerprint("three", 8)
 
 
 def test_what_is_wrong_with_the_data_is_told_once_and_nothing_is_written(data, tmp_path):
