@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from bittern.experiments.evidence.questions import Asked, asked_of, random_state
 from bittern.experiments.evidence.shelf import Piece, Shelf
 from bittern.experiments.evidence.sides import Side, average_precision, scores_of
 from bittern.experiments.evidence.words import Words, words_of
-from bittern.experiments.material import Material, Root, dataset_of
+from bittern.experiments.material import Material, Root, data_fingerprint, dataset_of
 from bittern.features import FEATURES
 from bittern.features.fitting import has_to_learn
 
@@ -156,9 +155,4 @@ class Gathering:
     @cached_property
     def _data(self) -> list[str]:
         """What tells this dataset from another."""
-        digest = hashlib.sha256(f"{self.dataset.name} {len(self.dataset)}".encode())
-        tags = self.dataset.tags
-        dense = tags.toarray() if hasattr(tags, "toarray") else tags
-        for part in (self.dataset.ids, self.dataset.labels, dense):
-            digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
-        return [bittern.__version__, digest.hexdigest()]
+        return [bittern.__version__, data_fingerprint(self.dataset, self.pictures)]
