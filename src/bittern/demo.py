@@ -60,7 +60,7 @@ def closing(records: Records, folder: Path) -> str:
     """The table, where the page is, and what to try next."""
     return "\n".join(
         [
-            to_text(records),
+            to_text(records).rstrip(),
             "",
             f"The page, with pictures: {(folder / PAGE).resolve()}",
             "",
