@@ -33,8 +33,8 @@ __all__ = ["against_bits", "bits_plate", "curve_plate", "precision_recall"]
 KINDS = {
     "micro": (
         "Over radius",
-        "All items within each Hamming radius are retrieved, and counts are summed over queries "
-        "first; a point is a radius, from 0 at the left.",
+        "All items within each radius are retrieved, and counts are summed over queries "
+        "first; a point is a radius, the least at the left.",
     ),
     "interpolated": (
         "Interpolated",

@@ -11,6 +11,7 @@ from bittern.report.charts import (
     Plate,
     Style,
     band,
+    legend,
     line,
     linear,
     ordinal,
@@ -33,9 +34,12 @@ def against_parameter(view: View) -> Html | None:
         f"Quality against {sweep.parameter}",
         "sweep",
         figure(
-            plated(plate),
+            fragment(legend(plate.styles), plate.drawings[0])
+            if len(plate.drawings) == 1
+            else plated(plate),
             f"Mean {view.main_metric} of methods that differ in {sweep.parameter} alone; the bands "
             "are 95 % intervals.",
+            class_="wide",
         ),
     )
 
