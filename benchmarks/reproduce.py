@@ -14,11 +14,11 @@ from pathlib import Path
 
 from results import Section
 
-from bittern.experimenting import Plan, write_reports
+from bittern.analysis import compare_experiments
+from bittern.cli.experimenting import Plan, write_reports
 from bittern.experiments import Protocol, Records
 from bittern.experiments.processes import Failed
 from bittern.experiments.shipped import shipped
-from bittern.experiments.statistics import compare_experiments
 from bittern.report import differences_to_markdown, to_markdown, to_svg
 
 PICTURES = ("parameter", "bits", "methods")  # the first that the records have

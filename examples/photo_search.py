@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 import bittern as bt
-from bittern import collecting, searching
+from bittern.cli import collecting, searching
 
 
 def main() -> None:

@@ -19,8 +19,7 @@ import scipy.sparse
 from typer.testing import CliRunner
 
 import bittern as bt
-from bittern import evaluation
-from bittern.cli import Format, app, main
+from bittern.cli import Format, app, evaluation, main
 
 N_BITS, N_QUERIES, N_DATABASE = 12, 9, 40
 LABELLED = ("--query-labels", "ql.npy", "--database-labels", "dl.npy")
@@ -435,7 +434,7 @@ def test_the_number_of_threads_changes_nothing(data, bittern):
 
 @pytest.mark.slow  # all four methods, in processes
 def test_the_demo_ends_with_a_table_a_page_and_three_commands(bittern, tmp_path, monkeypatch):
-    from bittern import demo as first_look
+    from bittern.cli import demonstration as first_look
 
     real = first_look.protocol_of  # of shorter codes alone, which take a second each
     monkeypatch.setattr(first_look, "protocol_of", lambda *a: replace(real(*a), n_bits=(8,)))
@@ -454,7 +453,7 @@ def test_the_demo_ends_with_a_table_a_page_and_three_commands(bittern, tmp_path,
 
 
 def test_the_demo_without_pytorch_says_so(monkeypatch):
-    from bittern import demo as first_look
+    from bittern.cli import demonstration as first_look
 
     monkeypatch.setattr(first_look, "_has_torch", lambda: False)
     protocol = first_look.protocol_of()
@@ -610,7 +609,7 @@ def no_work(monkeypatch):
         raise AssertionError("the work began before the mistake was found")
 
     monkeypatch.setattr(evaluation, "profile_of", work)
-    monkeypatch.setattr("bittern.demo.run_demo", work)
+    monkeypatch.setattr("bittern.cli.demonstration.run_demo", work)
 
 
 @pytest.mark.parametrize(

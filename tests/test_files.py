@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bittern.errors import FileError, InputError
-from bittern.files import atomic_write, existing_file
+from bittern.io.files import atomic_write, existing_file
 
 
 def names_in(folder):

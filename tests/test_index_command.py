@@ -13,8 +13,7 @@ import pytest
 from PIL import Image
 
 import bittern as bt
-from bittern import collecting, searching
-from bittern.cli import main
+from bittern.cli import collecting, main, searching
 
 COLOURS = {"red": (200, 30, 30), "green": (30, 180, 40), "blue": (30, 40, 210)}
 

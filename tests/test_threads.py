@@ -4,7 +4,7 @@ import time
 import pytest
 
 from bittern.errors import InputError
-from bittern.threads import available_threads, run_blocks
+from bittern.parallel import available_threads, run_blocks
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5, None])

@@ -10,8 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import FileError, InputError
-from bittern.trec import Qrels, Run, read_qrels, read_run, trec_order
-from bittern.trec import text as trec
+from bittern.io.trec import (
+    Qrels,
+    Run,
+    read_qrels,
+    read_run,
+    trec_order,
+)
+from bittern.io.trec import text as trec
 
 
 def slow_rows(text, number):

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import importlib
 import operator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.errors import InputError
+from bittern.errors import InputError, MissingExtraError
 
 __all__ = [
+    "Float32Array",
+    "Float64Array",
+    "PositionArray",
     "check_array",
+    "check_choice",
     "check_count",
     "check_labels",
+    "check_number",
     "check_positions",
     "check_same_length",
     "check_type",
     "check_vectors",
+    "import_extra",
     "row_blocks",
 ]
+
+Float32Array = NDArray[np.float32]
+Float64Array = NDArray[np.float64]
+PositionArray = NDArray[np.intp]  # rows of something, counted from 0
 
 
 def check_array(value: Any, name: str) -> NDArray[Any]:
@@ -48,6 +59,27 @@ def check_count(value: Any, name: str, least: int = 1, most: int | None = None) 
     if count < least or (most is not None and count > most):
         raise InputError(f"{name} must be {bound}, got {count}.")
     return count
+
+
+def check_number(
+    value: Any, name: str, *, above: float | None = None, least: float | None = None
+) -> float:
+    """A finite number within bounds; or an error that names it."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if not number or isinstance(value, bool) or not np.isfinite(value):
+        raise InputError(f"{name} must be a number, got {value!r}.")
+    if above is not None and value <= above:
+        raise InputError(f"{name} must be above {above:g}, got {value!r}.")
+    if least is not None and value < least:
+        raise InputError(f"{name} must be at least {least:g}, got {value!r}.")
+    return float(value)
+
+
+def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
+    """One of the choices; or an error that lists them."""
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+    return str(value)
 
 
 def check_vectors(vectors: ArrayLike, name: str) -> NDArray[np.floating[Any]]:
@@ -164,3 +196,13 @@ def _decoded(labels: NDArray[Any], name: str) -> NDArray[np.str_]:
         return np.char.decode(labels, "utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{name} must be UTF-8 if they are bytes.") from None
+
+
+def import_extra(module: str, library: str, extra: str, owner: str) -> Any:
+    """Import an optional module, or say which extra of this package installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError(
+            f"{owner}: needs {library}; pip install 'bittern[{extra}]'."
+        ) from None

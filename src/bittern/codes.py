@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern import codefiles
 from bittern.checks import check_array, check_count, check_type, row_blocks
 from bittern.errors import FileError, InputError, PositionError
+from bittern.io import code_files
 
 __all__ = ["MAX_BITS", "Codes"]
 
@@ -122,7 +122,7 @@ class Codes:
         """
         if n_bits is not None:
             n_bits = check_count(n_bits, "Codes: n_bits", most=MAX_BITS)
-        stored = codefiles.read(path, mmap=mmap)
+        stored = code_files.read(path, mmap=mmap)
         if stored.n_bits is not None and n_bits not in (None, stored.n_bits):
             raise FileError(f"{path}: holds codes of {stored.n_bits} bits, n_bits={n_bits} asked.")
         try:
@@ -147,7 +147,7 @@ class Codes:
 
         A ``.npy`` whose length is not a multiple of 64 keeps it in the name of its one field.
         """
-        codefiles.write(path, self.words, self.n_bits)
+        code_files.write(path, self.words, self.n_bits)
 
     def to_bits(self) -> NDArray[np.bool_]:
         """Unpack to ``(n, n_bits)`` booleans; the inverse of :meth:`from_bits`."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bittern.codes import MAX_BITS, Codes
 from bittern.errors import FileError, InputError
-from bittern.files import existing_file
+from bittern.io.files import existing_file
 
 __all__ = ["has_array", "read_codes", "read_gains", "read_labels", "read_tags"]
 

@@ -7,8 +7,8 @@ import zipfile
 import pytest
 from numeric_damage import flips, survivors, truncations
 
-from bittern.data.archives import read_members, unpack
 from bittern.errors import FileError
+from bittern.io.archives import read_members, unpack
 
 
 def header(name, size, kind=b"0", link=b""):

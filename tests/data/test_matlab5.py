@@ -6,8 +6,8 @@ import pytest
 import scipy.io
 from numeric_damage import flips, survivors, truncations
 
-from bittern.data.matlab5 import matlab_version, read_matrices
 from bittern.errors import FileError
+from bittern.io.matlab import matlab_version, read_matrices
 
 HEADER = b"MATLAB 5.0 MAT-file, written by hand".ljust(116) + bytes(8)
 

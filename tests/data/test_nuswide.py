@@ -8,9 +8,9 @@ from format_true import count_refused, flips, jpeg, truncations, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bittern.data import tables
 from bittern.data.readers import nuswide
 from bittern.errors import BitternError, FileError, InputError, UnknownNameError
+from bittern.io import text as tables
 
 CONCEPTS = ["airport", "animal", "sky", *(f"concept{i:02d}" for i in range(78))]
 IMAGES = [f"actor\\{i:04d}_{2124494179 + i}.jpg" for i in range(6)]

@@ -9,8 +9,8 @@ import python2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bittern.data.pickles import MOST_BYTES, read_pickle
 from bittern.errors import FileError
+from bittern.io.pickles import MOST_BYTES, read_pickle
 
 PIXELS = [bytes(range(256)) * 12, bytes(3072)]
 BATCH = python2.batch(PIXELS, [6, 9], [b"frog_1.png", b"truck_2.png"])
@@ -172,7 +172,7 @@ def test_shared_tuples_are_no_keys():
 def test_too_many_bytes_and_too_many_steps_are_refused(monkeypatch):
     with pytest.raises(FileError, match="at most"):
         read_pickle(bytes(MOST_BYTES + 1), "p")
-    monkeypatch.setattr("bittern.data.pickles.MOST_STEPS", 10)
+    monkeypatch.setattr("bittern.io.pickles.MOST_STEPS", 10)
     with pytest.raises(FileError, match="more than 10 instructions"):
         read_pickle(BATCH, "p")
 

@@ -5,8 +5,8 @@ import pytest
 import scipy.stats
 from made_records import CLEAN, drawn, protocol_of, records_of
 
+from bittern.analysis import compare_experiments
 from bittern.errors import InputError, UnknownNameError
-from bittern.experiments.statistics import compare_experiments
 from bittern.report import differences_to_markdown, differences_to_text
 from bittern.report.differences import differences_in_words
 

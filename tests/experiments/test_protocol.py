@@ -10,7 +10,7 @@ from bittern.errors import BitternError
 from bittern.experiments import Protocol, cells_of
 from bittern.experiments.cells import only
 from bittern.experiments.shipped import find_protocol, shipped
-from bittern.experiments.toml import to_toml
+from bittern.io.toml import to_toml
 
 
 @pytest.mark.parametrize(

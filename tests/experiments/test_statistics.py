@@ -5,9 +5,7 @@ import pytest
 import scipy.stats
 from made_records import drawn, protocol_of, record_of, records_of, three_methods, value_of
 
-from bittern.errors import InputError, UnknownNameError
-from bittern.experiments import Records, Value
-from bittern.experiments.statistics import (
+from bittern.analysis import (
     areas_against_means,
     best_by_length,
     compare_methods,
@@ -16,7 +14,9 @@ from bittern.experiments.statistics import (
     per_class,
     summarise,
 )
-from bittern.experiments.statistics.areas import kendall_tau
+from bittern.analysis.areas import kendall_tau
+from bittern.errors import InputError, UnknownNameError
+from bittern.experiments import Records, Value
 from bittern.profile import TieProfile
 from bittern.report import in_words
 

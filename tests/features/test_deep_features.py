@@ -282,7 +282,7 @@ def cache(tmp_path_factory):
 def test_default_features_are_the_network_s(cache):
     import torch
 
-    from bittern.hashing.backbones import EfficientNetLite0
+    from bittern.networks import EfficientNetLite0
 
     some = PICTURES[:3]
     for size in (128, 75):

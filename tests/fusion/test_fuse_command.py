@@ -9,7 +9,12 @@ from typer.testing import CliRunner
 import bittern as bt
 from bittern.cli import app, main
 from bittern.fusion import FUSIONS, fuse_runs
-from bittern.trec import Run, read_qrels, read_run, write_run
+from bittern.io.trec import (
+    Run,
+    read_qrels,
+    read_run,
+    write_run,
+)
 
 FIRST = "q1 Q0 a 1 3 t\nq1 Q0 b 2 2 t\nq1 Q0 c 3 1 t\nq2 Q0 a 1 1 t\nq2 Q0 e 2 .5 t\n"
 SECOND = "q1 Q0 c 1 9 t\nq1 Q0 d 2 8.25 t\nq3 Q0 a 1 1 t\n"

@@ -12,7 +12,7 @@ from PIL import Image
 from scipy.io import savemat
 
 import bittern as bt
-from bittern.hashing.backbones import (
+from bittern.networks import (
     BACKBONES,
     VGGF,
     AlexNet,
@@ -20,9 +20,9 @@ from bittern.hashing.backbones import (
     SmallNet,
     efficientnet,
 )
-from bittern.hashing.backbones.base import resized
-from bittern.hashing.backbones.convolution import Convolution, _Step
-from bittern.hashing.backbones.matconvnet import read_network
+from bittern.networks.base import resized
+from bittern.networks.convolution import Convolution, _Step
+from bittern.networks.matconvnet import read_network
 
 CHAINS = {"vgg-f": VGGF, "alexnet": AlexNet}
 GROUPS = {"vgg-f": (1, 1, 1, 1, 1), "alexnet": (1, 2, 1, 2, 2)}

@@ -8,11 +8,11 @@ import torch
 
 import bittern as bt
 from bittern.hashing import DPSH, DTSH, TALR
-from bittern.hashing.backbones import SmallNet
 from bittern.hashing.learner import Learner
 from bittern.hashing.pictures import shifted_and_mirrored
 from bittern.hashing.targets import Targets
 from bittern.hashing.training import Trainer, balanced_batches
+from bittern.networks import SmallNet
 
 
 def blobs(n=150, dim=8, n_classes=3, random_state=0):

@@ -14,7 +14,7 @@ DAMAGE = """
     import bittern as bt
     from pathlib import Path
     from bittern.index import multi
-    from bittern.numpyfiles import stored_arrays
+    from bittern.io.npz import stored_arrays
 
     multi.FEWEST = 1 << 12
     rng = np.random.default_rng(0)

@@ -83,8 +83,8 @@ def test_parts_blocks_and_threads_change_nothing(monkeypatch):
     relevance = GROUND_TRUTHS["matrix"]().excluding(EXCLUDED)
     grid = {"bits_per_table": K_GRID, "n_tables": L_GRID}
     whole = bt.table_surface(*codes, relevance, **grid, n_threads=1)
-    monkeypatch.setattr("bittern.index.surface.PART", 13)
-    monkeypatch.setattr("bittern.index.surface.PAIRS", 26)
+    monkeypatch.setattr("bittern.tables.surface.PART", 13)
+    monkeypatch.setattr("bittern.tables.surface.PAIRS", 26)
     done = []
     divided = bt.table_surface(
         *codes, relevance, **grid, n_threads=2, progress=lambda *d: done.append(d)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from made_records import drawn, protocol_of, records_of, three_methods
 
+from bittern.analysis import summarise, sweep_of
 from bittern.errors import FileError, InputError, UnknownNameError
 from bittern.experiments import Protocol, Records
-from bittern.experiments.statistics import summarise, sweep_of
 from bittern.report import page_of, to_svg, write_figures
 from bittern.report.drawings import FIGURES
 

@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 
 import bittern as bt
+from bittern.analysis.averages import mean_curve, mean_surface
 from bittern.errors import FileError
 from bittern.experiments import Example, Protocol, Record, Records, cells_of
-from bittern.experiments.averages import mean_curve, mean_surface
-from bittern.experiments.toml import to_toml
 from bittern.experiments.values import values_of
+from bittern.io.toml import to_toml
 from bittern.report.charts import linear, logarithmic, ordinal, styles_of
 from bittern.report.markup import Html, fragment
 from bittern.report.page import page_of, write_page

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from made_records import CLEAN, drawn, protocol_of, record_of, records_of, three_methods, value_of
 
+from bittern.analysis import compare_methods, summarise
 from bittern.errors import InputError
 from bittern.experiments import Records, Value
-from bittern.experiments.statistics import compare_methods, summarise
 from bittern.report.formats import REPORTS
 from bittern.report.grid import grid_of, metric_title
 from bittern.report.latex import escaped, to_latex

@@ -9,7 +9,7 @@ import pytest
 from places import new_place, random_codes, skip_without_milvus
 
 import bittern as bt
-from bittern import collecting
+from bittern.cli import collecting
 from bittern.errors import FileError, InputError
 from bittern.store.address import Address
 from bittern.store.conditions import to_milvus

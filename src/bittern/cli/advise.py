@@ -73,7 +73,7 @@ def advise(
     query's class, if there are labels, else its nearest neighbours by the vectors.
     """
     from bittern import experiments, inputs
-    from bittern.evaluation import check_outputs
+    from bittern.cli.evaluation import check_outputs
     from bittern.experiments.advising import files
     from bittern.report.advice import draw_advice
 

@@ -25,9 +25,9 @@ def demo(
     random_state: Annotated[int, typer.Option(help="Seed of splits and methods.")] = 0,
 ) -> None:
     """Hash handwritten digits by four methods, compare them, and write a page: two minutes."""
-    from bittern import demo as first_look
+    from bittern.cli import demonstration as first_look
+    from bittern.cli.evaluation import check_outputs
     from bittern.cli.live import LiveView
-    from bittern.evaluation import check_outputs
 
     check_outputs(plot=plot)
     protocol = first_look.protocol_of(runs, random_state)

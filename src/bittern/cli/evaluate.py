@@ -74,7 +74,7 @@ def evaluate(
     at a cut-off (@100) or within a radius (@r2); auprc, interpolated-ap; options :optimistic
     :pessimistic :trec :retrieved :linear :empty-zero :trapezoid.
     """
-    from bittern import evaluation
+    from bittern.cli import evaluation
 
     request = evaluation.Request(
         queries=queries,

@@ -35,8 +35,8 @@ def fuse(
     Methods: comb-min, comb-max, comb-sum, comb-mnz, borda, reciprocal-rank, weighted-sum.  What a
     run lacks and another has is counted and told; how a method takes it, its documentation says.
     """
-    from bittern import fusing
-    from bittern.evaluation import parse_metrics
+    from bittern.cli import fusing
+    from bittern.cli.evaluation import parse_metrics
 
     request = fusing.Request(
         runs=tuple(runs),

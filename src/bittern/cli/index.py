@@ -39,7 +39,7 @@ def create_index(
 
     Stopped or killed anywhere, the same command goes on where it was.
     """
-    from bittern import collecting
+    from bittern.cli import collecting
 
     plan = collecting.Plan(
         source=source,
@@ -61,7 +61,7 @@ def add_to_index(
     on_error: OnBroken = OnError.stop,
 ) -> None:
     """Add pictures or vectors, encoded as the others were; all of them or none."""
-    from bittern import collecting
+    from bittern.cli import collecting
 
     with telling_interruptions():
         show(collecting.add_to(name, source, skips=on_error is OnError.skip))
@@ -74,7 +74,7 @@ def remove_from_index(
     where: Annotated[str | None, typer.Option(help="A condition like \"label = 'cat'\".")] = None,
 ) -> None:
     """Remove items by their ids, or all that meet a condition."""
-    from bittern import collecting
+    from bittern.cli import collecting
 
     show(collecting.remove_from(name, id or None, where))
 
@@ -82,7 +82,7 @@ def remove_from_index(
 @index.command("info")
 def index_info(name: Place) -> None:
     """Tell what a collection holds and how its codes are made."""
-    from bittern import collecting
+    from bittern.cli import collecting
 
     show(collecting.describe(name))
 
@@ -95,6 +95,6 @@ def export_index(
     ],
 ) -> None:
     """Write a collection's items for other programs."""
-    from bittern import collecting
+    from bittern.cli import collecting
 
     show(collecting.export(name, output))

@@ -33,7 +33,7 @@ def run(
     Each cell (a method at a length in a run) is stored as it finishes; stopped and started again,
     the command goes on.  `bittern report` makes a page of the folder.
     """
-    from bittern import experimenting
+    from bittern.cli import experimenting
     from bittern.cli.live import LiveView
 
     plan = experimenting.Plan.of(protocol, out)
@@ -55,7 +55,7 @@ def reproduce(
     root: Root = None,
 ) -> None:
     """Run a protocol of the papers, and write its page."""
-    from bittern import experimenting
+    from bittern.cli import experimenting
     from bittern.cli.live import LiveView
 
     if name is None:
@@ -100,7 +100,7 @@ def compare(
     markdown: Annotated[Path | None, typer.Option(help="Write a Markdown section.")] = None,
 ) -> None:
     """Show what changes from one experiment to another, method by method."""
-    from bittern import experimenting
+    from bittern.cli import experimenting
 
     show(experimenting.compared(first, second, metric=metric, markdown=markdown))
 
@@ -120,7 +120,7 @@ def report(
     ] = None,
 ) -> None:
     """Show the table of an experiment, or write it as a page, LaTeX, CSV, Markdown, figures."""
-    from bittern import experimenting
+    from bittern.cli import experimenting
 
     show(
         experimenting.write_reports(

@@ -45,7 +45,7 @@ def search(
     ] = None,
 ) -> None:
     """Search a collection: by a picture, by a row, or by examples for and against."""
-    from bittern import searching
+    from bittern.cli import searching
 
     question = searching.Question(
         images=tuple(image or ()),

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_count
+from bittern.checks import PositionArray, check_count
 from bittern.data.dataset import Dataset
 from bittern.errors import InputError
 
@@ -24,7 +24,6 @@ __all__ = [
     "most_frequent",
 ]
 
-Positions = NDArray[np.intp]
 
 # Keeps our stream apart from that of default_rng(random_state), which the hashers use.
 STREAM = int.from_bytes(b"split", "big")
@@ -56,7 +55,7 @@ class Balance(Protocol):
         """What is balanced, in words."""
         ...
 
-    def sample(self, n: int, available: Positions, draws: Draws, what: str) -> Positions:
+    def sample(self, n: int, available: PositionArray, draws: Draws, what: str) -> PositionArray:
         """``n`` of the ``available`` positions, sorted; ``what`` begins a refusal."""
         ...
 
@@ -67,7 +66,7 @@ class AtRandom:
 
     by: str = "nothing (plain random)"
 
-    def sample(self, n: int, available: Positions, draws: Draws, what: str) -> Positions:
+    def sample(self, n: int, available: PositionArray, draws: Draws, what: str) -> PositionArray:
         """``n`` of the ``available`` positions, sorted."""
         _check_enough(n, available, what)
         return np.sort(draws.shuffled(available)[:n])
@@ -90,7 +89,7 @@ class ByClass:
         """The classes that have items."""
         return np.unique(self.labels[self.labels >= 0])
 
-    def sample(self, n: int, available: Positions, draws: Draws, what: str) -> Positions:
+    def sample(self, n: int, available: PositionArray, draws: Draws, what: str) -> PositionArray:
         """``n`` of the ``available`` positions, sorted."""
         _check_enough(n, available, what)
         shuffled = draws.shuffled(available)
@@ -135,7 +134,7 @@ class ByRarestLabel:
         self._columns = self._rows.tocsc()
         self.names = tuple(names[column] for column in present)
 
-    def sample(self, n: int, available: Positions, draws: Draws, what: str) -> Positions:
+    def sample(self, n: int, available: PositionArray, draws: Draws, what: str) -> PositionArray:
         """``n`` of the ``available`` positions, sorted."""
         _check_enough(n, available, what)
         free = np.zeros(self._rows.shape[0], dtype=bool)
@@ -143,7 +142,7 @@ class ByRarestLabel:
         counts = self._count(available)
         quotas = _quotas(n, counts, draws)
         waiting = set(range(len(counts)))
-        chosen: list[Positions] = []
+        chosen: list[PositionArray] = []
         while waiting:
             label = min(waiting, key=lambda one: (counts[one], one))
             waiting.remove(label)
@@ -156,11 +155,11 @@ class ByRarestLabel:
             chosen.append(drawn)
         return np.sort(np.concatenate(chosen))
 
-    def _items(self, label: int) -> Positions:
+    def _items(self, label: int) -> PositionArray:
         start, end = self._columns.indptr[label : label + 2]
         return np.sort(self._columns.indices[start:end]).astype(np.intp)
 
-    def _count(self, items: Positions) -> NDArray[np.int64]:
+    def _count(self, items: PositionArray) -> NDArray[np.int64]:
         return np.asarray(self._rows[items].sum(axis=0)).ravel()
 
     def _check(self, label: int, quota: int, n_left: int, what: str) -> None:
@@ -185,10 +184,10 @@ def balance_of(dataset: Dataset, balanced: bool = True) -> Balance:
 
 
 def disjoint_sets(
-    balance: Balance, sizes: Mapping[str, int], available: Positions, draws: Draws, owner: str
+    balance: Balance, sizes: Mapping[str, int], available: PositionArray, draws: Draws, owner: str
 ) -> dict[str, Any]:
     """Samples of the given sizes, one after another, each from what the earlier ones left."""
-    sets: dict[str, Positions] = {}
+    sets: dict[str, PositionArray] = {}
     left = available
     for name, n in sizes.items():
         least = 1 if name == "queries" else 0
@@ -217,6 +216,6 @@ def _quotas(n: int, counts: NDArray[np.int64], draws: Draws) -> NDArray[np.int64
     return quotas
 
 
-def _check_enough(n: int, available: Positions, what: str) -> None:
+def _check_enough(n: int, available: PositionArray, what: str) -> None:
     if n > len(available):
         raise InputError(f"{what}: {n:,} items asked for, {len(available):,} are there.")

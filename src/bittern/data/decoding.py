@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import FileError
-from bittern.files import existing_file
+from bittern.io.files import existing_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bittern.data.archives import unpack
 from bittern.data.spec import DatasetSpec, Source
 from bittern.errors import BitternError, FileError
+from bittern.io.archives import unpack
 
 __all__ = ["Progress", "data_root", "fetch"]
 

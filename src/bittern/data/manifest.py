@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bittern.errors import FileError
-from bittern.files import existing_file
+from bittern.io.files import existing_file
 
 __all__ = ["Row", "read_manifest"]
 

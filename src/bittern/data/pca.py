@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, check_count
 from bittern.data.blocks import MEMORY, RowBlocks, check_rows
 from bittern.errors import InputError
 
@@ -21,8 +21,7 @@ __all__ = ["PCA"]
 OVERSAMPLES = 10  # extra directions that a random subspace carries
 QUICK = 2e10  # multiplications that take seconds
 
-Doubles = NDArray[np.float64]
-Solver = Callable[[RowBlocks, "PCA"], tuple[Doubles, Doubles, Doubles]]
+Solver = Callable[[RowBlocks, "PCA"], tuple[Float64Array, Float64Array, Float64Array]]
 
 
 class PCA(TransformerMixin, BaseEstimator):
@@ -106,7 +105,7 @@ class PCA(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _svd(blocks: RowBlocks, pca: PCA) -> tuple[Doubles, Doubles, Doubles]:
+def _svd(blocks: RowBlocks, pca: PCA) -> tuple[Float64Array, Float64Array, Float64Array]:
     if blocks.is_sparse:
         raise InputError("PCA: solver='svd' would fill sparse rows; use 'covariance'.")
     mean = blocks.mean()
@@ -115,7 +114,7 @@ def _svd(blocks: RowBlocks, pca: PCA) -> tuple[Doubles, Doubles, Doubles]:
     return mean, axes[:k], _variances(s[:k] ** 2, len(blocks))
 
 
-def _covariance(blocks: RowBlocks, pca: PCA) -> tuple[Doubles, Doubles, Doubles]:
+def _covariance(blocks: RowBlocks, pca: PCA) -> tuple[Float64Array, Float64Array, Float64Array]:
     n, dim = blocks.shape
     mean = blocks.mean()
     scatter = -n * np.outer(mean, mean)
@@ -128,7 +127,7 @@ def _covariance(blocks: RowBlocks, pca: PCA) -> tuple[Doubles, Doubles, Doubles]
     return mean, vectors[:, ::-1].T, _variances(values[::-1], n)
 
 
-def _randomised(blocks: RowBlocks, pca: PCA) -> tuple[Doubles, Doubles, Doubles]:
+def _randomised(blocks: RowBlocks, pca: PCA) -> tuple[Float64Array, Float64Array, Float64Array]:
     n, dim = blocks.shape
     mean = blocks.mean()
     width = min(dim, pca.n_components + OVERSAMPLES)
@@ -143,7 +142,7 @@ def _randomised(blocks: RowBlocks, pca: PCA) -> tuple[Doubles, Doubles, Doubles]
     return mean, (q @ vectors[:, first]).T, _variances(values[first], n)
 
 
-def _times(blocks: RowBlocks, mean: Doubles, q: Doubles) -> Doubles:
+def _times(blocks: RowBlocks, mean: Float64Array, q: Float64Array) -> Float64Array:
     """``C @ q`` for the scatter matrix ``C`` of centred rows, block by block."""
     product = -len(blocks) * np.outer(mean, mean @ q)
     for rows in blocks.narrowed(q.shape[1]):
@@ -151,7 +150,7 @@ def _times(blocks: RowBlocks, mean: Doubles, q: Doubles) -> Doubles:
     return product
 
 
-def _variances(eigenvalues: Doubles, n: int) -> Doubles:
+def _variances(eigenvalues: Float64Array, n: int) -> Float64Array:
     return np.maximum(eigenvalues, 0) / max(n - 1, 1)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_count, check_vectors, row_blocks
+from bittern.checks import Float64Array, check_count, check_vectors, row_blocks
 from bittern.errors import InputError
 
 __all__ = ["distance_percentiles"]
@@ -17,8 +17,7 @@ MEMORY = 1 << 28  # octets that distances may take at once
 SAMPLED = 1 << 15  # pairs drawn at once; whatever the memory, so that it changes no draw
 DIGIT = 16  # bits of a number that one pass over the pairs settles
 
-Doubles = NDArray[np.float64]
-Chunks = Callable[[], Iterator[Doubles]]
+Chunks = Callable[[], Iterator[Float64Array]]
 
 
 def distance_percentiles(
@@ -28,7 +27,7 @@ def distance_percentiles(
     sample: int | None = None,
     random_state: int = 0,
     memory: int = MEMORY,
-) -> Doubles:
+) -> Float64Array:
     r"""Radii within which the given percentages of all pairs of training vectors lie.
 
     Of the :math:`N = n(n-1)/2` Euclidean distances :math:`d_{(0)} \le \dots \le d_{(N-1)}` of pairs
@@ -75,12 +74,12 @@ class _Pairs:
         if not np.isfinite(self.margin):
             raise InputError("distance_percentiles: train_vectors have squares beyond doubles.")
 
-    def products(self) -> Iterator[Doubles]:
+    def products(self) -> Iterator[Float64Array]:
         """Squares from matrix products, within the margin of the direct ones."""
         for rows, columns, square in self._blocks():
             yield square[_upper(square)] if rows.start == columns.start else square.ravel()
 
-    def direct_near(self, values: Doubles) -> Iterator[Doubles]:
+    def direct_near(self, values: Float64Array) -> Iterator[Float64Array]:
         """Direct squares of the pairs whose product is within two margins of one of ``values``."""
         for rows, columns, square in self._blocks():
             near = _is_near(square, values, 2 * self.margin)
@@ -92,7 +91,7 @@ class _Pairs:
     def sampled(self, n: int, random_state: int) -> Chunks:
         """Direct squares of ``n`` random pairs."""
 
-        def chunks() -> Iterator[Doubles]:
+        def chunks() -> Iterator[Float64Array]:
             rng = np.random.default_rng(random_state)
             for start in range(0, n, SAMPLED):
                 i = rng.integers(0, len(self._vectors), min(SAMPLED, n - start))
@@ -101,7 +100,7 @@ class _Pairs:
 
         return chunks
 
-    def _blocks(self) -> Iterator[tuple[slice, slice, Doubles]]:
+    def _blocks(self) -> Iterator[tuple[slice, slice, Float64Array]]:
         """Tiles on and above the diagonal; those on it hold every pair twice, and i = j."""
         for rows in self._tiles():
             left = self._rows(rows)
@@ -113,14 +112,14 @@ class _Pairs:
                 np.maximum(square, 0, out=square)
                 yield rows, columns, square
 
-    def _direct(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Doubles:
+    def _direct(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Float64Array:
         out = np.empty(len(i))
         for some in row_blocks(len(i), 24 * self._vectors.shape[1], self._memory // 4):
             d = self._vectors[i[some]].astype(np.float64) - self._vectors[j[some]]
             out[some] = _squares(d)
         return out
 
-    def _rows(self, some: slice) -> Doubles:
+    def _rows(self, some: slice) -> Float64Array:
         return self._vectors[some].astype(np.float64) - self._centre
 
     def _tiles(self, start: int = 0) -> list[slice]:
@@ -128,7 +127,7 @@ class _Pairs:
         return [slice(s, min(n, s + self._tile)) for s in range(start, n, self._tile)]
 
 
-def _settled(pairs: _Pairs, ranks: NDArray[np.int64], memory: int) -> Doubles:
+def _settled(pairs: _Pairs, ranks: NDArray[np.int64], memory: int) -> Float64Array:
     """Order statistics of the direct squares.
 
     The products tell each within a margin.  All pairs whose product is within two margins of one
@@ -142,7 +141,7 @@ def _settled(pairs: _Pairs, ranks: NDArray[np.int64], memory: int) -> Doubles:
     return _order_statistics(lambda: pairs.direct_near(about), ranks - far_below, memory)
 
 
-def _is_near(square: Doubles, values: Doubles, reach: float) -> NDArray[np.bool_]:
+def _is_near(square: Float64Array, values: Float64Array, reach: float) -> NDArray[np.bool_]:
     """Whether a number is within reach of one of the values."""
     starts, ends = np.sort(values) - reach, np.sort(values) + reach
     starts = np.nextafter(starts, -np.inf)  # so that a reach of 0 finds the value itself
@@ -153,7 +152,7 @@ def _is_near(square: Doubles, values: Doubles, reach: float) -> NDArray[np.bool_
     return np.searchsorted(edges.ravel(), square) % 2 == 1  # after a start, before its end
 
 
-def _order_statistics(chunks: Chunks, ranks: NDArray[np.int64], memory: int) -> Doubles:
+def _order_statistics(chunks: Chunks, ranks: NDArray[np.int64], memory: int) -> Float64Array:
     """The values of the given ranks (from 0) among all numbers of the chunks, none negative.
 
     Numbers are kept if they fit the memory.  If not, their bits are settled from the top: each pass
@@ -171,7 +170,7 @@ def _order_statistics(chunks: Chunks, ranks: NDArray[np.int64], memory: int) -> 
     return numbers[ranks]
 
 
-def _by_digits(chunks: Chunks, ranks: NDArray[np.int64], memory: int) -> Doubles:
+def _by_digits(chunks: Chunks, ranks: NDArray[np.int64], memory: int) -> Float64Array:
     left = ranks.copy()  # rank among the numbers that begin with the prefix
     prefixes = np.zeros(len(ranks), dtype=np.uint64)
     for shift in range(64 - DIGIT, -1, -DIGIT):
@@ -202,7 +201,7 @@ def _count_digits(
 
 def _gathered(
     chunks: Chunks, prefixes: NDArray[np.uint64], left: NDArray[np.int64], shift: int
-) -> Doubles:
+) -> Float64Array:
     """The numbers of rank ``left`` among those that begin with the prefixes."""
     found: dict[int, list[NDArray[np.uint64]]] = {int(prefix): [] for prefix in prefixes}
     for chunk in chunks():
@@ -213,23 +212,23 @@ def _gathered(
     return np.array([ordered[prefix][rank] for prefix, rank in pairs]).view(np.float64)
 
 
-def _beginning(chunk: Doubles, prefix: int, shift: int) -> NDArray[np.uint64]:
+def _beginning(chunk: Float64Array, prefix: int, shift: int) -> NDArray[np.uint64]:
     """Bits of the numbers whose bits above ``shift`` are the prefix."""
     bits = (chunk + 0.0).view(np.uint64)  # -0.0 has other bits than 0.0
     return bits if shift == 64 else bits[(bits >> np.uint64(shift)) == np.uint64(prefix)]
 
 
-def _squares(rows: Doubles) -> Doubles:
+def _squares(rows: Float64Array) -> Float64Array:
     return np.einsum("ij,ij->i", rows, rows)
 
 
-def _upper(square: Doubles) -> NDArray[np.bool_]:
+def _upper(square: Float64Array) -> NDArray[np.bool_]:
     return np.triu(np.ones(square.shape, dtype=bool), k=1)
 
 
 def _interpolate(
-    percentiles: Doubles, n: int, squares_of: Callable[[NDArray[np.int64]], Doubles]
-) -> Doubles:
+    percentiles: Float64Array, n: int, squares_of: Callable[[NDArray[np.int64]], Float64Array]
+) -> Float64Array:
     """Linear percentiles of ``n`` distances from their order statistics."""
     h = (n - 1) * (percentiles / 100)
     low = np.minimum(np.floor(h).astype(np.int64), n - 1)
@@ -239,7 +238,7 @@ def _interpolate(
     return below + (h - low) * (above - below)
 
 
-def _check_percentiles(percentiles: ArrayLike) -> Doubles:
+def _check_percentiles(percentiles: ArrayLike) -> Float64Array:
     p = np.asarray(percentiles, dtype=np.float64)
     if p.ndim != 1 or len(p) == 0 or not ((p >= 0) & (p <= 100)).all():
         raise InputError(

@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from bittern.errors import FileError
-from bittern.files import existing_file
+from bittern.io.files import existing_file
 
 __all__ = ["Topic", "read_topics"]
 

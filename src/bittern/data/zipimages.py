@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.data.decoding import decode_image
-from bittern.data.reading import reading
 from bittern.errors import FileError
-from bittern.files import existing_file
+from bittern.io.files import existing_file
+from bittern.io.finding import reading
 
 __all__ = ["ZipImages", "list_pictures"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bittern.data import Dataset
 from bittern.experiments.material import dataset_of
 from bittern.experiments.records import Records
-from bittern.files import atomic_write
+from bittern.io.files import atomic_write
 
 __all__ = ["write_pictures"]
 

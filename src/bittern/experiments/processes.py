@@ -18,8 +18,8 @@ from typing import Any
 from bittern.errors import BitternError
 from bittern.experiments.cells import Cell
 from bittern.experiments.protocol import Protocol
+from bittern.parallel import VARIABLE
 from bittern.spawning import end_with_parent, interrupts_held
-from bittern.threads import VARIABLE
 
 __all__ = ["Failed", "Finished", "measure_all"]
 

@@ -17,10 +17,10 @@ from bittern.checks import check_count
 from bittern.codes import MAX_BITS
 from bittern.data import DATASETS, SPLITS
 from bittern.errors import InputError
-from bittern.experiments.tables import check_keys, read_table
 from bittern.experiments.truth import Truth, read_truth
-from bittern.files import existing_file, reading
 from bittern.hashing import HASHERS
+from bittern.io.files import existing_file, reading
+from bittern.io.records import check_keys, read_table
 from bittern.metrics import parse
 from bittern.registry import Registry
 

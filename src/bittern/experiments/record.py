@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import FileError
-from bittern.files import atomic_write, existing_file, reading
+from bittern.io.files import atomic_write, existing_file, reading
 from bittern.metrics import Curve
 from bittern.profile import TieProfile
 

@@ -17,7 +17,7 @@ from bittern.experiments.cells import Cell, cells_of
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.record import Record
 from bittern.experiments.values import values_of
-from bittern.files import atomic_write
+from bittern.io.files import atomic_write
 
 __all__ = ["FAILURES", "PROTOCOL", "Records", "record_of"]
 

@@ -17,9 +17,9 @@ from bittern.experiments.pictures import write_pictures
 from bittern.experiments.processes import Errand, Failed, Finished, measure_all
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.records import FAILURES, PROTOCOL, Records
-from bittern.experiments.toml import to_toml
-from bittern.files import atomic_write, existing_file
-from bittern.threads import available_threads
+from bittern.io.files import atomic_write, existing_file
+from bittern.io.toml import to_toml
+from bittern.parallel import available_threads
 
 __all__ = ["Watcher", "run", "run_cells"]
 

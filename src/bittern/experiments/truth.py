@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bittern.checks import check_count
 from bittern.data import distance_percentiles
 from bittern.errors import InputError
-from bittern.experiments.tables import read_table
+from bittern.io.records import read_table
 from bittern.registry import Registry
 from bittern.relevance import Relevance, ball_radius
 

@@ -6,15 +6,13 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from bittern.checks import Float32Array
 from bittern.features.pictures import Picture, iter_pictures
 from bittern.progress import track
 
-__all__ = ["Feature", "Floats", "PictureFeature"]
-
-Floats = NDArray[np.float32]
+__all__ = ["Feature", "Float32Array", "PictureFeature"]
 
 
 class Feature(TransformerMixin, BaseEstimator, ABC):
@@ -29,7 +27,7 @@ class Feature(TransformerMixin, BaseEstimator, ABC):
         return self
 
     @abstractmethod
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Any) -> Float32Array:
         """A row for each of X."""
 
     def _check(self) -> None:
@@ -49,12 +47,12 @@ class PictureFeature(Feature):
 
     takes = "pictures"
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Any) -> Float32Array:
         """A row for each picture."""
         self._check()
         pictures = track(iter_pictures(X, self._title), f"{self._title}: pictures", len(X))
         return np.stack([self._describe(picture) for picture in pictures])
 
     @abstractmethod
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         """The row of a picture."""

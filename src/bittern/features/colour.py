@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bittern.checks import check_count
-from bittern.features.base import Floats, PictureFeature
+from bittern.checks import Float32Array, check_count
+from bittern.features.base import PictureFeature
 from bittern.features.pictures import Picture
 
 __all__ = ["HSVFocus", "HSVGlobal"]
@@ -37,7 +37,7 @@ class HSVGlobal(PictureFeature):
         check_count(self.n_saturations, f"{self._title}: n_saturations", most=256)
         check_count(self.n_values, f"{self._title}: n_values", most=256)
 
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         from bittern.kernels.colours import hsv_cells
 
         cells = np.empty(picture.shape[:2], np.intp)
@@ -58,7 +58,7 @@ class HSVFocus(HSVGlobal):
 
     name = "hsv-focus"
 
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         height, width = picture.shape[:2]
         top, left = height // 4, width // 4
         middle = picture[top : height - top, left : width - left]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_count, check_type
+from bittern.checks import Float32Array, check_count, check_type
 from bittern.errors import InputError
-from bittern.features.base import Floats, PictureFeature
+from bittern.features.base import PictureFeature
 from bittern.features.pictures import Picture
 
 __all__ = ["ColourStructure"]
@@ -71,7 +71,7 @@ class ColourStructure(PictureFeature):
             raise InputError(f"{name} must be 32, 64, 128 or 256, got {self.n_bins}.")
         check_type(self.quantise, bool, f"{self._title}: quantise")
 
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         from bittern.kernels.colours import count_seen, hmmd_cells
 
         picture = _subsample(picture)

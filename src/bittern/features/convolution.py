@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bittern.checks import check_count
-from bittern.features.base import Floats, PictureFeature
+from bittern.checks import Float32Array, check_count
+from bittern.features.base import PictureFeature
 from bittern.features.pictures import Picture
 
 __all__ = ["Convolution"]
@@ -49,7 +49,7 @@ class Convolution(PictureFeature):
     def _check(self) -> None:
         check_count(self.size, f"{self._title}: size", least=8, most=1024)
 
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         from bittern.kernels.areas import shrink
         from bittern.kernels.filters import rectify, sum_rectified
 

@@ -11,15 +11,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_array, check_count
+from bittern.checks import Float32Array, check_array, check_count, check_number
 from bittern.errors import InputError
-from bittern.features.base import Floats, PictureFeature
+from bittern.features.base import PictureFeature
 from bittern.features.lite0 import lite0_file
 from bittern.features.onnxmodel import OnnxModel
 from bittern.features.pictures import Picture, iter_pictures
-from bittern.hashing.base import check_number
+from bittern.parallel import available_threads
 from bittern.progress import track
-from bittern.threads import available_threads
 
 __all__ = ["Deep"]
 
@@ -74,7 +73,7 @@ class Deep(PictureFeature):
         self.batch_size = batch_size
         self.n_threads = n_threads
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Any) -> Float32Array:
         """A row for each picture."""
         self._check()
         model = self._loaded()
@@ -85,7 +84,7 @@ class Deep(PictureFeature):
             inputs = _ahead(inputs)
         return np.concatenate([model(some) for some in inputs])
 
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         model = self._loaded()
         return model(self._input(model, [picture]))[0]
 

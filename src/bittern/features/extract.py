@@ -9,16 +9,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bittern.checks import check_count
+from bittern.checks import Float32Array, check_count
 from bittern.errors import FileError, InputError
-from bittern.features.base import Feature, Floats
+from bittern.features.base import Feature
 from bittern.features.extracted import RESERVED, Extracted, load_features, write_features
 from bittern.features.fitting import Fitted, fit_features, has_to_learn
 from bittern.features.gathering import Gathered, Source, gather
 from bittern.features.parts import Chunk, Part, Parts, feature_key, parts_folder, stored_rows
 from bittern.features.workers import Tally, Worker, describe_chunks
+from bittern.parallel import available_threads
 from bittern.progress import Bar
-from bittern.threads import available_threads
 
 __all__ = ["extract", "fitted_on", "forget_parts", "load_features"]
 
@@ -206,7 +206,7 @@ def _write(out: Path, found: Gathered, ready: Fitted, chunks: Sequence[Chunk]) -
     write_features(out, others, rows, {f.name: _parameters(f) for f in ready.features})
 
 
-def _rows(name: str, chunks: Sequence[Chunk]) -> Iterator[Floats]:
+def _rows(name: str, chunks: Sequence[Chunk]) -> Iterator[Float32Array]:
     width = None
     for chunk in chunks:
         rows = stored_rows(chunk.target, name)

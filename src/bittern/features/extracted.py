@@ -15,10 +15,10 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from bittern.checks import Float32Array
 from bittern.errors import FileError, InputError
-from bittern.features.base import Floats
-from bittern.files import atomic_write, existing_file, reading
-from bittern.numpyfiles import StoredArray, stored_arrays
+from bittern.io.files import atomic_write, existing_file, reading
+from bittern.io.npz import StoredArray, stored_arrays
 from bittern.registry import Registry
 
 __all__ = ["RESERVED", "Extracted", "load_features", "write_features"]
@@ -33,7 +33,7 @@ class Extracted:
     """Rows of several features for the same pictures; row ``i`` of each is of ``paths[i]``."""
 
     paths: tuple[str, ...]  # relative, with "/", sorted
-    features: Mapping[str, Floats]  # (n, dim) each
+    features: Mapping[str, Float32Array]  # (n, dim) each
     labels: NDArray[np.int64] | None  # -1 where a picture has no class
     class_names: tuple[str, ...]
     skipped: Mapping[str, str]  # path: why it could not be described
@@ -54,7 +54,7 @@ class Extracted:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def __getitem__(self, name: str) -> Floats:
+    def __getitem__(self, name: str) -> Float32Array:
         return self.features[name]
 
 
@@ -74,7 +74,7 @@ def load_features(path: str | os.PathLike[str]) -> Extracted:
 def write_features(
     path: Path,
     others: Mapping[str, Any],
-    features: Mapping[str, Iterable[Floats]],
+    features: Mapping[str, Iterable[Float32Array]],
     parameters: Mapping[str, Mapping[str, str]],
 ) -> None:
     """Write the file whole or not at all; the rows of a feature come in pieces, one at a time."""
@@ -91,7 +91,7 @@ def write_features(
                     member.write(piece)
 
 
-def _with_header(pieces: Iterable[Floats], n: int) -> Iterator[bytes]:
+def _with_header(pieces: Iterable[Float32Array], n: int) -> Iterator[bytes]:
     """The octets of an ``.npy`` file of ``n`` rows in all."""
     width: int | None = None
     for rows in pieces:

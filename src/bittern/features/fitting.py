@@ -15,8 +15,8 @@ from bittern.features.base import Feature
 from bittern.features.gathering import Gathered
 from bittern.features.parts import Parts, feature_key, learned
 from bittern.features.pictures import to_picture
-from bittern.files import atomic_write
-from bittern.numpyfiles import stored_arrays
+from bittern.io.files import atomic_write
+from bittern.io.npz import stored_arrays
 from bittern.progress import track
 
 __all__ = ["Fitted", "fit_features", "has_to_learn"]

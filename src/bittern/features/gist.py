@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_count
-from bittern.features.base import Floats, PictureFeature
+from bittern.checks import Float32Array, check_count
+from bittern.features.base import PictureFeature
 from bittern.features.pictures import Picture
 
 __all__ = ["Gist"]
@@ -75,7 +75,7 @@ class Gist(PictureFeature):
         if self.size is not None:
             check_count(self.size, f"{self._title}: size", self.n_blocks, 1024)
 
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         side = self.size or max(self.n_blocks, min(*picture.shape[:2], LARGEST))
         even = _prefiltered(_stretched(_grey_square(picture, side)))
         means = _block_means(side, self.n_blocks)
@@ -87,7 +87,7 @@ class Gist(PictureFeature):
         return np.concatenate(found).ravel()
 
 
-def _grey_square(picture: Picture, side: int) -> Floats:
+def _grey_square(picture: Picture, side: int) -> Float32Array:
     """The central square in grey, ``(side, side)``; averaged over pixels if it shrinks."""
     from PIL import Image
 
@@ -95,13 +95,13 @@ def _grey_square(picture: Picture, side: int) -> Floats:
     top, left = ((length - shorter) // 2 for length in picture.shape[:2])
     square = picture[top : top + shorter, left : left + shorter]
     total = square[:, :, 0].astype(np.uint16) + square[:, :, 1] + square[:, :, 2]
-    grey: Floats = total.astype(np.float32) / np.float32(3)
+    grey: Float32Array = total.astype(np.float32) / np.float32(3)
     if shorter == side:
         return grey
     return np.asarray(Image.fromarray(grey).resize((side, side), Image.Resampling.BILINEAR))
 
 
-def _stretched(grey: Floats) -> Floats:
+def _stretched(grey: Float32Array) -> Float32Array:
     """From 0 to 255; all 0 if there is but one grey."""
     lowest, highest = grey.min(), grey.max()
     if highest - lowest < FLAT:
@@ -109,7 +109,7 @@ def _stretched(grey: Floats) -> Floats:
     return (grey - lowest) * np.float32(255 / (highest - lowest))
 
 
-def _prefiltered(grey: Floats) -> Floats:
+def _prefiltered(grey: Float32Array) -> Float32Array:
     """Without slow changes of brightness, and with about the same contrast everywhere."""
     u = np.pad(np.log1p(grey), EDGE, mode="symmetric")
     gain = _low_pass(len(u))
@@ -118,20 +118,20 @@ def _prefiltered(grey: Floats) -> Floats:
     return np.divide(v, FLOOR + deviation)[EDGE:-EDGE, EDGE:-EDGE]
 
 
-def _smoothed(values: Floats, gain: Floats) -> Floats:
+def _smoothed(values: Float32Array, gain: Float32Array) -> Float32Array:
     from scipy.fft import irfft2, rfft2
 
     return irfft2(rfft2(values) * gain, s=values.shape)
 
 
 @lru_cache(maxsize=8)
-def _low_pass(n: int) -> Floats:
+def _low_pass(n: int) -> Float32Array:
     """Gain of the Gaussian at the frequencies of ``rfft2``."""
     rows, columns = np.fft.fftfreq(n, 1 / n)[:, None], np.fft.rfftfreq(n, 1 / n)
     return _frozen(np.exp(-(rows**2 + columns**2) * np.log(2) / CUTOFF**2))
 
 
-def _strengths(values: Floats, n_scales: int, n_orientations: int) -> Iterator[Floats]:
+def _strengths(values: Float32Array, n_scales: int, n_orientations: int) -> Iterator[Float32Array]:
     """For each scale the moduli of the filtered picture, ``(n_orientations, side, side)``.
 
     A filter's gain is nothing outside a band of low frequencies.  So only these are transformed
@@ -153,7 +153,7 @@ class _Scale(NamedTuple):
     """The filters of a scale."""
 
     band: NDArray[np.intp]  # (n_band,) neighbouring frequencies where a gain is above nothing
-    gains: Floats  # (n_orientations, n_band, n_band)
+    gains: Float32Array  # (n_orientations, n_band, n_band)
 
 
 @lru_cache(maxsize=8)
@@ -177,7 +177,7 @@ def _scale(n: int, centre: float, n_orientations: int) -> _Scale:
 
 
 @lru_cache(maxsize=8)
-def _block_means(side: int, n_blocks: int) -> Floats:
+def _block_means(side: int, n_blocks: int) -> Float32Array:
     """``(n_blocks, side)``: times a vector, its means over blocks of about the same length."""
     edges = np.arange(n_blocks + 1) * side // n_blocks
     at, starts, ends = np.arange(side), edges[:-1, None], edges[1:, None]
@@ -185,7 +185,7 @@ def _block_means(side: int, n_blocks: int) -> Floats:
     return _frozen(inside / (ends - starts))
 
 
-def _frozen(values: NDArray[np.floating]) -> Floats:
+def _frozen(values: NDArray[np.floating]) -> Float32Array:
     """As float32 that nobody can change, for what is kept."""
     frozen = values.astype(np.float32)
     frozen.flags.writeable = False

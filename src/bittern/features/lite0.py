@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import FileError, MissingExtraError
-from bittern.files import atomic_write
 from bittern.hashing.gradient import require_torch
+from bittern.io.files import atomic_write
 
 if TYPE_CHECKING:
-    from bittern.hashing.backbones import EfficientNetLite0
+    from bittern.networks import EfficientNetLite0
 
 __all__ = ["cache_root", "lite0_file"]
 
@@ -59,7 +59,7 @@ def _content(title: str) -> bytes:
         raise MissingExtraError(
             f"{title}: needs onnx to be made; pip install 'bittern[deep]'."
         ) from None
-    from bittern.hashing.backbones import EfficientNetLite0
+    from bittern.networks import EfficientNetLite0
 
     net = EfficientNetLite0(size=None)
     if (found := _fingerprint(net)) != WEIGHTS:

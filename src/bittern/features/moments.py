@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_type
-from bittern.features.base import Floats, PictureFeature
+from bittern.checks import Float32Array, check_type
+from bittern.features.base import PictureFeature
 from bittern.features.pictures import Picture
 
 __all__ = ["RGBMoments"]
@@ -37,7 +37,7 @@ class RGBMoments(PictureFeature):
     def _check(self) -> None:
         check_type(self.roots, bool, f"{self._title}: roots")
 
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         channels = [_moments(np.bincount(z, minlength=256)) for z in picture.reshape(-1, 3).T]
         values = np.stack(channels)  # (3, 4)
         if self.roots:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import Float32Array
 from bittern.errors import InputError, MissingExtraError
-from bittern.features.base import Floats
-from bittern.files import existing_file, reading
+from bittern.io.files import existing_file, reading
 
 __all__ = ["OnnxModel"]
 
@@ -39,7 +39,7 @@ class OnnxModel:
         self.batch = shape[0] if isinstance(shape[0], int) else None
         self.sides = _sides(shape[2:] if self._channels_first else shape[1:3], title)
 
-    def __call__(self, pictures: NDArray[Any]) -> Floats:
+    def __call__(self, pictures: NDArray[Any]) -> Float32Array:
         """A row for each of at most ``batch`` pictures ``(n, h, w, 3)`` of the input's type."""
         n = len(pictures)
         if self.batch is not None and n < self.batch:  # the model takes no fewer
@@ -55,7 +55,7 @@ class OnnxModel:
             ) from error
         return self._rows(values, len(pictures))[:n]
 
-    def _rows(self, values: Any, n: int) -> Floats:
+    def _rows(self, values: Any, n: int) -> Float32Array:
         """Rows, from values that have a place for each picture and one other that is not 1."""
         shape: tuple[int, ...] = getattr(values, "shape", ())
         is_rows = len(shape) > 1 and shape[0] == n and sum(side != 1 for side in shape[1:]) <= 1

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from bittern.checks import Float32Array
 from bittern.errors import FileError
-from bittern.features.base import Feature, Floats
-from bittern.files import atomic_write
-from bittern.numpyfiles import stored_arrays
+from bittern.features.base import Feature
+from bittern.io.files import atomic_write
+from bittern.io.npz import stored_arrays
 
 __all__ = ["Chunk", "Part", "Parts", "feature_key", "learned", "parts_folder", "stored_rows"]
 
@@ -42,7 +43,7 @@ class Part:
     """A finished chunk: rows for the pictures that could be described, reasons for the others."""
 
     paths: tuple[str, ...]
-    rows: Mapping[str, Floats]  # (len(paths), dim) each; nothing if there are no paths
+    rows: Mapping[str, Float32Array]  # (len(paths), dim) each; nothing if there are no paths
     skipped: Mapping[str, str]  # path: reason
 
     def __len__(self) -> int:
@@ -76,7 +77,7 @@ def parts_folder(output: Path) -> Path:
     return output.with_name(f"{output.name}.parts")
 
 
-def stored_rows(target: Path, name: str) -> Floats | None:
+def stored_rows(target: Path, name: str) -> Float32Array | None:
     """The rows of one feature in a finished chunk; None if all its pictures were skipped."""
     stored = stored_arrays(target).get(f"rows.{name}")
     return None if stored is None else stored.load()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bittern.checks import check_count
-from bittern.features.base import Floats, PictureFeature
+from bittern.checks import Float32Array, check_count
+from bittern.features.base import PictureFeature
 from bittern.features.grey import WEIGHTS
 from bittern.features.pictures import Picture
 
@@ -31,7 +31,7 @@ class Thumbnail(PictureFeature):
         check_count(self.width, f"{self._title}: width", most=4096)
         check_count(self.height, f"{self._title}: height", most=4096)
 
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         from bittern.kernels.areas import shrink
 
         means = np.empty((self.height, self.width, 3), np.float32)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_count
-from bittern.features.base import Floats, PictureFeature
+from bittern.checks import Float32Array, check_count
+from bittern.features.base import PictureFeature
 from bittern.features.grey import to_grey
 from bittern.features.pictures import Picture
 
@@ -29,7 +29,7 @@ class TileFeature(PictureFeature):
     def _check(self) -> None:
         check_count(self.n_tiles, f"{self._title}: n_tiles", most=256)
 
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         grey = to_grey(picture)
         rows, columns = (tile_slices(length, self.n_tiles) for length in grey.shape)
         counts = [np.bincount(grey[r, c].reshape(-1), minlength=256) for r in rows for c in columns]

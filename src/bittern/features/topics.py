@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bittern.checks import check_count
-from bittern.features.base import Floats
+from bittern.checks import Float32Array, check_count
 from bittern.features.texts import TextFeature
 
 __all__ = ["Topics"]
@@ -59,6 +58,6 @@ class Topics(TextFeature):
         weights = self.allocation_.components_
         self.topics_ = weights / weights.sum(axis=1, keepdims=True)
 
-    def _rows(self, counts: Any) -> Floats:
-        rows: Floats = self.allocation_.transform(counts).astype(np.float32)
+    def _rows(self, counts: Any) -> Float32Array:
+        rows: Float32Array = self.allocation_.transform(counts).astype(np.float32)
         return rows

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bittern.checks import check_count
+from bittern.checks import Float32Array, check_count
 from bittern.errors import InputError
-from bittern.features.base import Floats, PictureFeature
+from bittern.features.base import PictureFeature
 from bittern.features.grey import to_grey
 from bittern.features.pictures import Picture
 
@@ -49,7 +49,7 @@ class Variance(PictureFeature):
                 f"got {self.largest!r}."
             )
 
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         from bittern.kernels.areas import count_deviations
 
         grey = to_grey(picture)

@@ -10,11 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_count
+from bittern.checks import Float32Array, check_choice, check_count
 from bittern.errors import InputError, MissingExtraError, NotFittedError
-from bittern.features.base import Floats, PictureFeature
+from bittern.features.base import PictureFeature
 from bittern.features.pictures import Picture, iter_pictures
-from bittern.hashing.base import check_choice
 from bittern.progress import track
 
 __all__ = ["VisualWords"]
@@ -54,7 +53,7 @@ class VisualWords(PictureFeature):
 
     name = "visual-words"
 
-    words_: Floats  # (n_words, 128)
+    words_: Float32Array  # (n_words, 128)
 
     def __init__(
         self,
@@ -90,7 +89,7 @@ class VisualWords(PictureFeature):
         self.words_ = _centres(sample, self.n_words, int(rng.integers(1 << 31)))
         return self
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Any) -> Float32Array:
         """A row of ``n_words`` for each picture."""
         if not hasattr(self, "words_"):
             raise NotFittedError(f"{self._title}: call fit() before transform().")
@@ -108,7 +107,7 @@ class VisualWords(PictureFeature):
         _opencv()
         _faiss()
 
-    def _describe(self, picture: Picture) -> Floats:
+    def _describe(self, picture: Picture) -> Float32Array:
         descriptors = self._descriptors(picture)
         nearest = 1 if self.assignment == "hard" else min(NEAREST, len(self.words_))
         counts = np.zeros(len(self.words_))
@@ -117,14 +116,14 @@ class VisualWords(PictureFeature):
             np.add.at(counts, found, _weights(squares))
         return _normalised(counts, self.normalise)
 
-    def _descriptors(self, picture: Picture) -> Floats:
+    def _descriptors(self, picture: Picture) -> Float32Array:
         """The descriptors ``(n, 128)`` of a picture, none with only zeros."""
         grey = _grey(picture, self.max_side)
         found = _at_key_points(grey) if self.dense is None else _on_grid(grey, self.dense)
         found = found[found.any(axis=1)]
         return _root(found) if self.root else found
 
-    def _sample(self, X: Any, rng: np.random.Generator) -> Floats:
+    def _sample(self, X: Any, rng: np.random.Generator) -> Float32Array:
         """At most ``n_descriptors`` of all pictures, about as many of each."""
         share = -(-self.n_descriptors // max(1, len(X)))
         pictures = track(iter_pictures(X, self._title), f"{self._title}: learning words", len(X))
@@ -142,13 +141,13 @@ def _grey(picture: Picture, max_side: int) -> Picture:
     return cv2.resize(grey, (width, height), interpolation=cv2.INTER_AREA)
 
 
-def _at_key_points(grey: Picture) -> Floats:
+def _at_key_points(grey: Picture) -> Float32Array:
     cv2 = _opencv()
     _, found = cv2.SIFT_create().detectAndCompute(grey, None)
     return np.empty((0, DIM), np.float32) if found is None else found
 
 
-def _on_grid(grey: Picture, step: int) -> Floats:
+def _on_grid(grey: Picture, step: int) -> Float32Array:
     """Descriptors of patches of 2 × 2 steps, in the middle of each step × step of the picture."""
     cv2 = _opencv()
     # A patch is 4 × 4 cells and a cell 3/2 of what OpenCV calls a key point's size.
@@ -158,18 +157,18 @@ def _on_grid(grey: Picture, step: int) -> Floats:
     return cv2.SIFT_create().compute(grey, points)[1]
 
 
-def _root(descriptors: Floats) -> Floats:
+def _root(descriptors: Float32Array) -> Float32Array:
     return LENGTH * np.sqrt(descriptors / descriptors.sum(axis=1, keepdims=True))
 
 
-def _some(rows: Floats, most: int, rng: np.random.Generator) -> Floats:
+def _some(rows: Float32Array, most: int, rng: np.random.Generator) -> Float32Array:
     """The rows, or that many at random, in their order."""
     if len(rows) <= most:
         return rows
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]
 
 
-def _centres(sample: Floats, n_words: int, seed: int) -> Floats:
+def _centres(sample: Float32Array, n_words: int, seed: int) -> Float32Array:
     """Centres ``(n_words, 128)`` of k-means."""
     faiss = _faiss()
     # All of the sample is used; and few points for each word are no reason to warn.
@@ -180,21 +179,23 @@ def _centres(sample: Floats, n_words: int, seed: int) -> Floats:
     return means.centroids
 
 
-def _nearest(descriptors: Floats, words: Floats, k: int) -> tuple[Floats, NDArray[np.int64]]:
+def _nearest(
+    descriptors: Float32Array, words: Float32Array, k: int
+) -> tuple[Float32Array, NDArray[np.int64]]:
     """Squared distances of the k nearest words, and which they are; each ``(n, k)``."""
     faiss = _faiss()
     with _one_thread():
         return faiss.knn(np.ascontiguousarray(descriptors), words, k)
 
 
-def _weights(squares: Floats) -> NDArray[np.float64]:
+def _weights(squares: Float32Array) -> NDArray[np.float64]:
     """What a descriptor counts for each of its nearest words; 1 in all."""
     further = squares.astype(np.float64) - squares.min(axis=1, keepdims=True)
     weights = np.exp(-further / (2 * VARIANCE))
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _normalised(counts: NDArray[np.float64], norm: str) -> Floats:
+def _normalised(counts: NDArray[np.float64], norm: str) -> Float32Array:
     order = {"l1": 1, "l2": 2}.get(norm)
     length = 1.0 if order is None else np.linalg.norm(counts, order)
     return (counts / (length or 1.0)).astype(np.float32)

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from bittern.checks import check_count
+from bittern.checks import Float32Array, check_count
 from bittern.errors import BitternError, InputError
-from bittern.features.base import Feature, Floats
+from bittern.features.base import Feature
 from bittern.features.parts import Chunk, Part
 from bittern.features.pictures import to_picture
 from bittern.spawning import end_with_parent, interrupts_held
@@ -41,7 +41,7 @@ class Worker:
     def __call__(self, chunk: Chunk) -> Tally:
         """Describe a chunk and store its part; how many pictures were described and skipped."""
         paths: list[str] = []
-        rows: list[list[Floats]] = []
+        rows: list[list[Float32Array]] = []
         skipped: dict[str, str] = {}
         for path in chunk.paths:
             try:
@@ -56,7 +56,7 @@ class Worker:
         Part(tuple(paths), stacked, skipped).save(chunk.target)
         return len(paths), len(skipped)
 
-    def _describe(self, path: str) -> list[Floats]:
+    def _describe(self, path: str) -> list[Float32Array]:
         """A row of each feature."""
         picture = to_picture(path, path)
         try:

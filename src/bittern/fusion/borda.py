@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bittern.checks import Float64Array
 from bittern.fusion.normalise import NORMALISATIONS
 from bittern.fusion.places import mean_ranks
-from bittern.fusion.sources import Doubles, check_scores, check_weights, retrieved
+from bittern.fusion.sources import check_scores, check_weights, retrieved
 
 __all__ = ["borda"]
 
 
 def borda(
     scores: ArrayLike, *, normalise: str = "none", weights: ArrayLike | None = None
-) -> Doubles:
+) -> Float64Array:
     r"""The sum of points that an item has for its places in the rankings of the sources.
 
     .. math:: \sum_s w_s \, (n + 1 - \mathrm{rank}_s)

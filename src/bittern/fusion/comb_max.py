@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bittern.checks import Float64Array
 from bittern.errors import InputError
 from bittern.fusion.normalise import NORMALISATIONS
-from bittern.fusion.sources import Doubles, check_scores
+from bittern.fusion.sources import check_scores
 
 __all__ = ["comb_max"]
 
 
 def comb_max(
     scores: ArrayLike, *, normalise: str = "zscore", weights: ArrayLike | None = None
-) -> Doubles:
+) -> Float64Array:
     r"""The greatest score that a source gives each item, :math:`\max_s z_s`.
 
     ``scores`` is ``(sources, queries, items)`` or ``(sources, items)``, larger is better; z are

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bittern.fusion.sources import Doubles, check_scores, check_weights
+from bittern.checks import Float64Array
+from bittern.fusion.sources import check_scores, check_weights
 from bittern.fusion.weighted_sum import add_up
 
 __all__ = ["comb_mnz"]
@@ -13,7 +14,7 @@ __all__ = ["comb_mnz"]
 
 def comb_mnz(
     scores: ArrayLike, *, normalise: str = "minmax", weights: ArrayLike | None = None
-) -> Doubles:
+) -> Float64Array:
     r"""The sum of an item's scores times the number of sources that have it.
 
     .. math:: m \sum_s w_s z_s, \qquad m = |\{s : s \text{ has retrieved the item}\}|

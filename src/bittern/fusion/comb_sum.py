@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from bittern.fusion.sources import Doubles, check_scores, check_weights
+from bittern.checks import Float64Array
+from bittern.fusion.sources import check_scores, check_weights
 from bittern.fusion.weighted_sum import add_up
 
 __all__ = ["comb_sum"]
@@ -12,7 +13,7 @@ __all__ = ["comb_sum"]
 
 def comb_sum(
     scores: ArrayLike, *, normalise: str = "zscore", weights: ArrayLike | None = None
-) -> Doubles:
+) -> Float64Array:
     r"""The sum of the scores that sources give each item, :math:`\sum_s w_s z_s`.
 
     ``scores`` is ``(sources, queries, items)`` or ``(sources, items)``, larger is better; z are

@@ -17,7 +17,7 @@ from bittern.checks import (
     row_blocks,
 )
 from bittern.errors import InputError
-from bittern.threads import Progress, available_threads, run_blocks
+from bittern.parallel import Progress, available_threads, run_blocks
 
 __all__ = ["Ranking", "draw_negatives", "rank_by_examples", "similarities", "similarity"]
 

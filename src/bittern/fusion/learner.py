@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, check_count
 from bittern.errors import InputError, NotFittedError
-from bittern.fusion.sources import Doubles, Scores, check_scores
+from bittern.fusion.sources import Scores, check_scores
 
 __all__ = ["FittedFusion"]
 
@@ -26,7 +26,7 @@ class FittedFusion(BaseEstimator, ABC):
     n_sources_: int
 
     @abstractmethod
-    def combine(self, scores: ArrayLike) -> Doubles:
+    def combine(self, scores: ArrayLike) -> Float64Array:
         """One score for each item of each query, ``(queries, items)``; larger is better."""
 
     @property

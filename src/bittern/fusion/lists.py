@@ -9,12 +9,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_array, check_type
+from bittern.checks import Float64Array, check_array, check_type
 from bittern.errors import InputError
-from bittern.fusion.sources import Doubles
 from bittern.fusion.table import FUSIONS
 from bittern.index.hits import Hits
-from bittern.trec import Run
+from bittern.io.trec import Run
 
 __all__ = ["FusedLists", "FusedRun", "fuse_hits", "fuse_lists", "fuse_runs"]
 
@@ -29,7 +28,7 @@ class FusedLists:
     """
 
     ids: list[NDArray[Any]]
-    scores: list[Doubles]
+    scores: list[Float64Array]
     missing: NDArray[np.int64]  # (sources,)
 
 
@@ -73,7 +72,7 @@ def fuse_lists(
     if normalise is not None:
         options["normalise"] = normalise
     ids: list[NDArray[Any]] = []
-    scores: list[Doubles] = []
+    scores: list[Float64Array] = []
     missing = np.zeros(len(lists), np.int64)
     for query in zip(*lists, strict=True):
         items, table = _table([_checked(*found) for found in query])
@@ -133,7 +132,7 @@ def fuse_runs(
     return FusedRun(whole, fused.missing, np.array(absent, np.int64))
 
 
-def _checked(ids: ArrayLike, scores: ArrayLike) -> tuple[NDArray[Any], Doubles]:
+def _checked(ids: ArrayLike, scores: ArrayLike) -> tuple[NDArray[Any], Float64Array]:
     i, s = check_array(ids, "fuse_lists: ids"), check_array(scores, "fuse_lists: scores")
     if i.ndim != 1 or i.shape != s.shape:
         raise InputError(
@@ -146,7 +145,7 @@ def _checked(ids: ArrayLike, scores: ArrayLike) -> tuple[NDArray[Any], Doubles]:
     return i, s.astype(np.float64)
 
 
-def _table(found: list[tuple[NDArray[Any], Doubles]]) -> tuple[NDArray[Any], Doubles]:
+def _table(found: list[tuple[NDArray[Any], Float64Array]]) -> tuple[NDArray[Any], Float64Array]:
     """The items of all sources, ascending, and ``(sources, items)`` scores with NaN for none."""
     there = [ids for ids, _ in found if len(ids)]
     items = np.unique(np.concatenate(there)) if there else np.zeros(0, np.int64)

@@ -12,16 +12,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import Float64Array
 from bittern.fusion.places import mean_ranks
 from bittern.registry import Registry
 
 __all__ = ["NORMALISATIONS", "minmax", "none", "rank", "zscore"]
 
-Doubles: TypeAlias = NDArray[np.float64]
-Normalisation: TypeAlias = Callable[[NDArray[np.floating[Any]]], Doubles]
+Normalisation: TypeAlias = Callable[[NDArray[np.floating[Any]]], Float64Array]
 
 
-def zscore(scores: NDArray[np.floating[Any]]) -> Doubles:
+def zscore(scores: NDArray[np.floating[Any]]) -> Float64Array:
     r"""Scores of mean 0 and variance 1: :math:`(s - \bar s) / \sigma`.
 
     The variance is that of the items at hand, divided by their number.  A row of equal scores
@@ -34,7 +34,7 @@ def zscore(scores: NDArray[np.floating[Any]]) -> Doubles:
     return _divided(s, centred, deviation)
 
 
-def minmax(scores: NDArray[np.floating[Any]]) -> Doubles:
+def minmax(scores: NDArray[np.floating[Any]]) -> Float64Array:
     r"""Scores from 0 to 1: :math:`(s - \min s) / (\max s - \min s)`.
 
     A row of equal scores becomes zeros.  Reference: [Lee-1997].
@@ -44,7 +44,7 @@ def minmax(scores: NDArray[np.floating[Any]]) -> Doubles:
     return _divided(s, s - low, high - low)
 
 
-def rank(scores: NDArray[np.floating[Any]]) -> Doubles:
+def rank(scores: NDArray[np.floating[Any]]) -> Float64Array:
     r"""Places from 1 down to 1/n: :math:`1 - (\mathrm{rank} - 1) / n` of n items retrieved.
 
     Tied items share the mean of their ranks.
@@ -54,7 +54,7 @@ def rank(scores: NDArray[np.floating[Any]]) -> Doubles:
     return np.where(np.isnan(s), np.nan, 1 - (mean_ranks(s) - 1) / n)
 
 
-def none(scores: NDArray[np.floating[Any]]) -> Doubles:
+def none(scores: NDArray[np.floating[Any]]) -> Float64Array:
     """The scores as they are."""
     return np.asarray(scores, np.float64)
 
@@ -65,14 +65,14 @@ NORMALISATIONS: Registry[Normalisation] = Registry(
 )
 
 
-def _divided(scores: Doubles, part: Doubles, whole: Doubles) -> Doubles:
+def _divided(scores: Float64Array, part: Float64Array, whole: Float64Array) -> Float64Array:
     """``part / whole``; zeros in rows of equal scores, where rounding may leave a deviation."""
     low, high = _extremes(scores)
     varies = (high > low) & (whole > 0)
     return np.where(varies, part / np.where(varies, whole, 1.0), part * 0.0)
 
 
-def _extremes(scores: Doubles) -> tuple[Doubles, Doubles]:
+def _extremes(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Least and greatest of each row; rows of nothing but NaN have NaN."""
     low = np.fmin.reduce(scores, axis=-1, keepdims=True)
     high = np.fmax.reduce(scores, axis=-1, keepdims=True)

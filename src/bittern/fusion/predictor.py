@@ -7,12 +7,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_array, check_count, check_labels, row_blocks
+from bittern.checks import Float64Array, check_array, check_count, check_labels, row_blocks
 from bittern.errors import InputError
 from bittern.fusion.learner import FittedFusion
 from bittern.fusion.normalise import zscore
 from bittern.fusion.raster import precision_of_weights
-from bittern.fusion.sources import Doubles, check_judgements, check_scores, check_weights
+from bittern.fusion.sources import check_judgements, check_scores, check_weights
 from bittern.fusion.weighted_sum import add_up
 from bittern.registry import Registry
 from bittern.relevance import Relevance
@@ -27,7 +27,7 @@ TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, np.inf)
 STATISTICS = ("skewness", "kurtosis", "head", "gap", "agreement", "overlap")
 
 
-def score_statistics(scores: ArrayLike) -> Doubles:
+def score_statistics(scores: ArrayLike) -> Float64Array:
     """What the scores of a query tell about each source, ``(queries, sources, statistics)``.
 
     No judgement is looked at.  With z the z-scores of one source for one query, the statistics are
@@ -113,7 +113,7 @@ class WeightPredictor(FittedFusion):
         self.model_ = self._new_model().fit(x, alone)
         return self
 
-    def weights(self, scores: ArrayLike, *, more: ArrayLike | None = None) -> Doubles:
+    def weights(self, scores: ArrayLike, *, more: ArrayLike | None = None) -> Float64Array:
         """The weights predicted for each query, ``(queries, sources)``; they sum to one."""
         s = self._fitted_scores(scores)
         x = self._inputs(s, more)
@@ -124,13 +124,13 @@ class WeightPredictor(FittedFusion):
             )
         return self._weights(self.model_.predict(x).reshape(len(x), -1), self.temperature_)
 
-    def combine(self, scores: ArrayLike, *, more: ArrayLike | None = None) -> Doubles:
+    def combine(self, scores: ArrayLike, *, more: ArrayLike | None = None) -> Float64Array:
         """The weighted sum with each query's own weights, ``(queries, items)``."""
         s = self._fitted_scores(scores)
         weights = check_weights(self.weights(s, more=more), s, self._title)
         return add_up(s, self.normalise, weights)
 
-    def _inputs(self, scores: Any, more: ArrayLike | None) -> Doubles:
+    def _inputs(self, scores: Any, more: ArrayLike | None) -> Float64Array:
         """All statistics of a query in one row."""
         statistics = score_statistics(scores)
         if more is not None:
@@ -143,7 +143,7 @@ class WeightPredictor(FittedFusion):
             statistics = np.concatenate([statistics, m], axis=2)
         return statistics.reshape(len(statistics), -1)
 
-    def _checked_prior(self, prior: ArrayLike | None, n_sources: int) -> Doubles:
+    def _checked_prior(self, prior: ArrayLike | None, n_sources: int) -> Float64Array:
         p = np.ones(n_sources) if prior is None else np.asarray(prior, np.float64)
         if p.shape != (n_sources,) or not (p >= 0).all() or not 0 < p.sum() < np.inf:
             raise InputError(
@@ -152,7 +152,9 @@ class WeightPredictor(FittedFusion):
             )
         return p / p.sum()
 
-    def _predict_unseen(self, x: Doubles, y: Doubles, groups: NDArray[Any]) -> Doubles:
+    def _predict_unseen(
+        self, x: Float64Array, y: Float64Array, groups: NDArray[Any]
+    ) -> Float64Array:
         """Predictions for each row by a model that has not seen its group."""
         from sklearn.model_selection import GroupKFold, cross_val_predict
 
@@ -160,7 +162,7 @@ class WeightPredictor(FittedFusion):
         predicted = cross_val_predict(self._new_model(), x, y, groups=groups, cv=folds)
         return np.asarray(predicted).reshape(len(x), -1)
 
-    def _weights(self, predicted: Doubles, temperature: float) -> Doubles:
+    def _weights(self, predicted: Float64Array, temperature: float) -> Float64Array:
         raised = self.prior_ * np.exp(
             (predicted - predicted.max(axis=1, keepdims=True)) / temperature
         )
@@ -190,7 +192,7 @@ def _forest(random_state: int | None) -> Any:
 MODELS: Registry[Any] = Registry("model", {"ridge": _ridge, "forest": _forest})
 
 
-def _statistics(z: Doubles) -> Doubles:
+def _statistics(z: Float64Array) -> Float64Array:
     """Of z-scores ``(sources, queries, items)``: ``(sources, queries, statistics)``."""
     head = min(TOP, z.shape[2])
     order = np.argsort(-z, axis=2, kind="stable")[:, :, :head]
@@ -208,7 +210,7 @@ def _statistics(z: Doubles) -> Doubles:
     return np.stack(columns, axis=-1)
 
 
-def _mean_with_others(z: NDArray[Any]) -> Doubles:
+def _mean_with_others(z: NDArray[Any]) -> Float64Array:
     """Mean inner product of each source's row with those of the others, ``(sources, queries)``."""
     n = len(z)
     products = np.einsum("aqi,bqi->qab", z, z, optimize=True)

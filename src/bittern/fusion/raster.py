@@ -9,15 +9,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, check_count
 from bittern.errors import InputError
 from bittern.fusion.learner import FittedFusion
 from bittern.fusion.normalise import NORMALISATIONS
-from bittern.fusion.sources import Doubles, Scores, check_judgements, check_scores, check_weights
+from bittern.fusion.sources import (
+    Scores,
+    check_judgements,
+    check_scores,
+    check_weights,
+)
 from bittern.fusion.weighted_sum import add_up
+from bittern.parallel import run_blocks
 from bittern.progress import Bar
 from bittern.relevance import Relevance
-from bittern.threads import run_blocks
 
 __all__ = ["OracleWeights", "RasterFusion", "oracle_weights", "precision_of_weights", "simplex"]
 
@@ -61,7 +66,7 @@ class RasterFusion(FittedFusion):
         self.grid_, self.grid_ap_ = grid, mean
         return self
 
-    def combine(self, scores: ArrayLike) -> Doubles:
+    def combine(self, scores: ArrayLike) -> Float64Array:
         """The weighted sum of normalised scores, ``(queries, items)``."""
         s = self._fitted_scores(scores)
         return add_up(s, self.normalise, check_weights(self.weights_, s, self._title))
@@ -70,8 +75,8 @@ class RasterFusion(FittedFusion):
 class OracleWeights(NamedTuple):
     """The best weights of each query, chosen with sight of its judgements: no method, a bound."""
 
-    weights: Doubles  # (queries, sources); NaN where nothing is relevant
-    ap: Doubles  # (queries,); NaN where nothing is relevant
+    weights: Float64Array  # (queries, sources); NaN where nothing is relevant
+    ap: Float64Array  # (queries,); NaN where nothing is relevant
 
 
 def oracle_weights(
@@ -117,7 +122,7 @@ def precision_of_weights(
     *,
     normalise: str = "zscore",
     n_threads: int | None = None,
-) -> Doubles:
+) -> Float64Array:
     """Average precision of each query with each of some weights, ``(queries, points)``.
 
     ``points`` is ``(points, sources)``, or ``(queries, points, sources)`` for points of each
@@ -146,7 +151,7 @@ def precision_of_weights(
     return out
 
 
-def simplex(n_sources: int, step: float, owner: str = "simplex") -> Doubles:
+def simplex(n_sources: int, step: float, owner: str = "simplex") -> Float64Array:
     """Every weight vector of a grid, ``(points, n_sources)``, in ascending order.
 
     >>> simplex(2, 0.5).tolist()
@@ -177,11 +182,11 @@ def _compositions(total: int, n: int) -> Iterator[tuple[int, ...]]:
 def _scan(
     scores: Scores,
     judged: NDArray[np.int8],
-    grid: Doubles,
+    grid: Float64Array,
     normalise: str,
     n_threads: int | None,
     owner: str,
-) -> tuple[Doubles, NDArray[np.int64], Doubles]:
+) -> tuple[Float64Array, NDArray[np.int64], Float64Array]:
     """Sum of average precisions at each point; each query's best point and its value."""
     n_queries = scores.shape[1]
     changed = np.zeros(len(grid), np.int64)
@@ -213,8 +218,8 @@ def _climb(
     scores: Scores,
     judged: NDArray[np.int8],
     step: float,
-    weights: Doubles,
-    ap: Doubles,
+    weights: Float64Array,
+    ap: Float64Array,
     normalise: str,
     n_threads: int | None,
 ) -> None:

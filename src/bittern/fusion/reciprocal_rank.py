@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bittern.checks import Float64Array
 from bittern.errors import InputError
 from bittern.fusion.normalise import NORMALISATIONS
 from bittern.fusion.places import mean_over_places
-from bittern.fusion.sources import Doubles, check_scores, check_weights, retrieved
+from bittern.fusion.sources import check_scores, check_weights, retrieved
 
 __all__ = ["reciprocal_rank"]
 
@@ -19,7 +20,7 @@ def reciprocal_rank(
     normalise: str = "none",
     weights: ArrayLike | None = None,
     damping: float = 60.0,
-) -> Doubles:
+) -> Float64Array:
     r"""The sum of the damped reciprocals of an item's ranks.
 
     .. math:: \sum_s \frac{w_s}{c + \mathrm{rank}_s}

@@ -7,12 +7,12 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_array, check_same_length
+from bittern.checks import Float64Array, check_array, check_same_length
 from bittern.errors import InputError
 from bittern.relevance import Relevance
 
 __all__ = [
-    "Doubles",
+    "Float64Array",
     "Fusion",
     "Scores",
     "check_judgements",
@@ -21,7 +21,6 @@ __all__ = [
     "retrieved",
 ]
 
-Doubles: TypeAlias = NDArray[np.float64]
 Scores: TypeAlias = NDArray[np.floating[Any]]  # (sources, queries, items) or (sources, items)
 
 
@@ -30,7 +29,7 @@ class Fusion(Protocol):
 
     def __call__(
         self, scores: ArrayLike, *, normalise: str = ..., weights: ArrayLike | None = ...
-    ) -> Doubles:
+    ) -> Float64Array:
         """``(sources, queries, items)`` to ``(queries, items)``, ``(sources, items)`` to items."""
         ...
 
@@ -61,7 +60,7 @@ def check_scores(scores: ArrayLike, owner: str, *, complete: bool = False) -> Sc
     return s
 
 
-def check_weights(weights: ArrayLike | None, scores: Scores, owner: str) -> Doubles:
+def check_weights(weights: ArrayLike | None, scores: Scores, owner: str) -> Float64Array:
     """A weight for each source that broadcasts over its items; ones if there are none.
 
     Weights are ``(sources,)``, or ``(queries, sources)`` for weights of each query's own.
@@ -101,7 +100,7 @@ def check_judgements(relevant: Relevance | ArrayLike, shape: tuple[int, ...], ow
     return given.astype(np.int8)
 
 
-def retrieved(scores: Scores, fused: Doubles) -> Doubles:
+def retrieved(scores: Scores, fused: Float64Array) -> Float64Array:
     """The fused scores, NaN where no source has the item."""
     nowhere = np.isnan(scores[0])
     for source in scores[1:]:

@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_count, check_labels
+from bittern.checks import Float64Array, check_count, check_labels
 from bittern.errors import InputError
 from bittern.fusion.learner import FittedFusion
 from bittern.fusion.normalise import NORMALISATIONS
-from bittern.fusion.sources import Doubles, check_judgements, check_scores, check_weights
+from bittern.fusion.sources import check_judgements, check_scores, check_weights
 from bittern.fusion.weighted_sum import add_up
 from bittern.relevance import Relevance
 
@@ -77,7 +77,7 @@ class SVMFusion(FittedFusion):
         self.weights_, self.intercept_ = machine.coef_[0], float(machine.intercept_[0])
         return self
 
-    def combine(self, scores: ArrayLike) -> Doubles:
+    def combine(self, scores: ArrayLike) -> Float64Array:
         """Distance of each item from the hyperplane, ``(queries, items)``; larger is better."""
         s = self._fitted_scores(scores)
         length = np.linalg.norm(self.weights_)
@@ -100,7 +100,7 @@ class SVMFusion(FittedFusion):
 
     def _vectors(
         self, scores: Any, queries: NDArray[np.int64], pairs: NDArray[np.int64]
-    ) -> Doubles:
+    ) -> Float64Array:
         """Score vectors of the pairs; only the drawn queries are looked at."""
         z = NORMALISATIONS[self.normalise](scores[:, queries])
         place = np.empty(scores.shape[1], np.int64)

@@ -5,16 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bittern.checks import Float64Array
 from bittern.errors import InputError
 from bittern.fusion.normalise import NORMALISATIONS
-from bittern.fusion.sources import Doubles, Scores, check_scores, check_weights, retrieved
+from bittern.fusion.sources import (
+    Scores,
+    check_scores,
+    check_weights,
+    retrieved,
+)
 
 __all__ = ["add_up", "weighted_sum"]
 
 
 def weighted_sum(
     scores: ArrayLike, *, normalise: str = "zscore", weights: ArrayLike | None = None
-) -> Doubles:
+) -> Float64Array:
     r"""The weighted sum of the scores that sources give each item, :math:`\sum_s w_s z_s`.
 
     ``scores`` is ``(sources, queries, items)`` or ``(sources, items)``, larger is better; z are
@@ -29,7 +35,7 @@ def weighted_sum(
     return add_up(s, normalise, check_weights(weights, s, "weighted-sum"))
 
 
-def add_up(scores: Scores, normalise: str, weights: Doubles) -> Doubles:
+def add_up(scores: Scores, normalise: str, weights: Float64Array) -> Float64Array:
     """The weighted sum of checked scores, added in the order of the sources."""
     normalised = NORMALISATIONS[normalise]
     total = np.zeros(scores.shape[1:])

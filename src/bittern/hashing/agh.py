@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, PositionArray, check_count
 from bittern.errors import InputError
 from bittern.hashing.anchors import choose_anchors, square_distances
 from bittern.hashing.base import Bits, Hasher, Rows
@@ -15,8 +14,6 @@ from bittern.hashing.targets import Targets
 
 __all__ = ["AGH"]
 
-Doubles = NDArray[np.float64]
-Positions = NDArray[np.intp]
 SMALLEST = 1e-9  # eigenvalues below are rounding
 ROUNDING = 1e-12  # values of eigenfunctions below, in parts of the largest, are 0
 SAME = 1e-9  # distances that differ by less, in parts of t, are equal
@@ -63,8 +60,8 @@ class AGH(Hasher):
 
     anchors_: Rows  # (m, dim)
     width_: float
-    projection_: Doubles  # (m, n_bits - n_second): eigenfunctions, then random mixtures of them
-    thresholds_: Doubles  # (2, n_second): for positive values and for others
+    projection_: Float64Array  # (m, n_bits - n_second): eigenfunctions, then mixtures
+    thresholds_: Float64Array  # (2, n_second): for positive values and for others
 
     def __init__(
         self,
@@ -134,7 +131,9 @@ def _graph(
     return anchors[used], Z[:, used], width
 
 
-def _weights(distances: Doubles, n_neighbours: int, width: float) -> tuple[Positions, Doubles]:
+def _weights(
+    distances: Float64Array, n_neighbours: int, width: float
+) -> tuple[PositionArray, Float64Array]:
     """Each row's nearest anchors ``(n, s)``, the first of equals, and their weights."""
     levels = np.rint(distances / (SAME * width))  # equal distances differ by rounding
     nearest = np.argsort(levels, axis=1, kind="stable")[:, :n_neighbours]
@@ -143,7 +142,7 @@ def _weights(distances: Doubles, n_neighbours: int, width: float) -> tuple[Posit
     return nearest, weights / weights.sum(axis=1, keepdims=True)
 
 
-def _eigenfunctions(Z: Any) -> Doubles:
+def _eigenfunctions(Z: Any) -> Float64Array:
     """W ``(m, n_functions)``, the smoothest functions first."""
     n, mass = Z.shape[0], Z.sum(axis=0)
     M = (Z.T @ Z).toarray() / np.sqrt(mass[:, None] * mass)
@@ -156,7 +155,7 @@ def _eigenfunctions(Z: Any) -> Doubles:
     return np.sqrt(n) * vectors / np.sqrt(mass[:, None] * values)
 
 
-def _second_thresholds(Z: Any, Y: Doubles) -> Doubles:
+def _second_thresholds(Z: Any, Y: Float64Array) -> Float64Array:
     """Thresholds ``(2, n_functions)`` of the second bits, for positive and for other rows."""
     n, mass, positive = len(Y), Z.sum(axis=0), (Y > 0).astype(np.float64)
     n_above = positive.sum(axis=0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import row_blocks
+from bittern.checks import Float64Array, row_blocks
 from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import sides
 
@@ -21,8 +21,6 @@ __all__ = [
     "with_ones",
 ]
 
-Doubles = NDArray[np.float64]
-
 
 class KernelHasher(Hasher):
     r"""Bit k of x is 1 if ``(κ(x) - mean_) @ projection_[:, k] > 0`` with κ(x) from anchors.
@@ -32,8 +30,8 @@ class KernelHasher(Hasher):
 
     anchors_: Rows  # (n_anchors, dim)
     width_: float
-    mean_: Doubles  # (n_anchors,)
-    projection_: Doubles  # (n_anchors, n_bits)
+    mean_: Float64Array  # (n_anchors,)
+    projection_: Float64Array  # (n_anchors, n_bits)
 
     def _bits(self, X: Rows) -> Bits:
         return sides(gaussian(X, self.anchors_, self.width_), self.mean_, self.projection_)
@@ -56,7 +54,7 @@ def choose_anchors(X: Rows, n: int, random_state: np.random.Generator, by: str =
     return np.unique(clusters.cluster_centers_.astype(X.dtype), axis=0)
 
 
-def square_distances(X: Rows, anchors: Rows) -> Doubles:
+def square_distances(X: Rows, anchors: Rows) -> Float64Array:
     """Squared Euclidean distances ``(n, n_anchors)``.
 
     By matrix products, in double precision and around the anchors' mean, so that rows far from the

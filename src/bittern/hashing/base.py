@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from bittern.checks import check_count, row_blocks
 from bittern.codes import MAX_BITS, Codes
 from bittern.data.blocks import MEMORY, check_rows, is_lazy
-from bittern.errors import InputError, NotFittedError
+from bittern.errors import NotFittedError
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
@@ -183,24 +183,3 @@ def _not_fitted(sentence: str) -> Exception:
 
     NotFitted.__name__ = NotFitted.__qualname__ = "NotFittedError"
     return NotFitted(sentence)
-
-
-def check_number(
-    value: Any, name: str, *, above: float | None = None, least: float | None = None
-) -> float:
-    """A finite number within bounds; an error that names it else."""
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if not number or isinstance(value, bool) or not np.isfinite(value):
-        raise InputError(f"{name} must be a number, got {value!r}.")
-    if above is not None and value <= above:
-        raise InputError(f"{name} must be above {above:g}, got {value!r}.")
-    if least is not None and value < least:
-        raise InputError(f"{name} must be at least {least:g}, got {value!r}.")
-    return float(value)
-
-
-def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
-    """One of the choices; an error that lists them else."""
-    if value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
-    return str(value)

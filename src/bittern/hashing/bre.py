@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, check_count
 from bittern.hashing.anchors import (
     KernelHasher,
     choose_anchors,
@@ -23,7 +23,6 @@ from bittern.progress import track
 __all__ = ["BRE"]
 
 Array = NDArray[Any]
-Doubles = NDArray[np.float64]
 Signs = NDArray[np.float32]
 GAIN = 1e-9  # of the sum of squares, below which a step is not taken
 SOME = 1 << 16  # pairs looked at together
@@ -145,7 +144,7 @@ class Embedding:
     """Weights, bits, and in how many bits the pairs differ."""
 
     def __init__(
-        self, K: Doubles, pairs: Pairs, n_bits: int, n_landmarks: int, rng: np.random.Generator
+        self, K: Float64Array, pairs: Pairs, n_bits: int, n_landmarks: int, rng: np.random.Generator
     ):
         self.K, self.pairs, self.n_bits = np.asfortranarray(K), pairs, n_bits
         n_anchors = K.shape[1]
@@ -179,7 +178,7 @@ class Embedding:
 
 
 def best_weight(
-    kernel: Doubles, rest: Doubles, bit: Array, first: Array, other: Array, costs: Array
+    kernel: Float64Array, rest: Float64Array, bit: Array, first: Array, other: Array, costs: Array
 ) -> tuple[float, float]:
     """The weight w for which bits ``rest + w * kernel > 0`` cost least, and what it saves.
 
@@ -194,10 +193,10 @@ def best_weight(
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _descend(
-    K: Doubles,
+    K: Float64Array,
     columns: Array,
-    weights: Doubles,
-    sums: Doubles,
+    weights: Float64Array,
+    sums: Float64Array,
     bit: Array,
     first: Array,
     other: Array,
@@ -224,9 +223,9 @@ def _descend(
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _sweep(
-    kernel: Doubles,
-    rest: Doubles,
-    places: Doubles,
+    kernel: Float64Array,
+    rest: Float64Array,
+    places: Float64Array,
     order: Array,
     signs: Signs,
     first: Array,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from bittern.checks import Float64Array
 from bittern.errors import InputError
 from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import SLACK, LinearHasher, sides
@@ -15,8 +16,6 @@ from bittern.hashing.pcah import PCAH
 from bittern.hashing.targets import Targets
 
 __all__ = ["DBQ", "double_thresholds"]
-
-Doubles = NDArray[np.float64]
 
 
 class DBQ(Hasher):
@@ -52,7 +51,7 @@ class DBQ(Hasher):
     name = "dbq"
 
     projection_: LinearHasher
-    thresholds_: Doubles  # (2, n_bits // 2) α and β
+    thresholds_: Float64Array  # (2, n_bits // 2) α and β
 
     def __init__(
         self,
@@ -104,7 +103,7 @@ class DBQ(Hasher):
         return isinstance(self.projection, LinearHasher) and self.projection._takes_y
 
 
-def double_thresholds(z: Doubles, rounding: float = 0.0) -> tuple[float, float]:
+def double_thresholds(z: Float64Array, rounding: float = 0.0) -> tuple[float, float]:
     """α and β for the values of one dimension; values ``rounding`` apart count as equal."""
     z = np.sort(z)
     n_low = int(np.searchsorted(z, 0, side="right"))
@@ -120,7 +119,7 @@ def double_thresholds(z: Doubles, rounding: float = 0.0) -> tuple[float, float]:
     return float(cuts[left[best]]), float(cuts[right[best]])
 
 
-def _ways(low: Doubles, high: Doubles) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _ways(low: Float64Array, high: Float64Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """How many low and high values are in the middle, before and after each step of the search.
 
     The middle's sum is ``high[j - 1] - low[i - 1]``; a high value joins while it is not above 0.
@@ -136,14 +135,14 @@ def _ways(low: Doubles, high: Doubles) -> tuple[NDArray[np.intp], NDArray[np.int
     return np.arange(len(joined)) - j, j
 
 
-def _mean_square(sums: Doubles, inner: NDArray[np.intp]) -> Doubles:
+def _mean_square(sums: Float64Array, inner: NDArray[np.intp]) -> Float64Array:
     """Square of the sum of all but the ``inner`` first values, divided by their number."""
     total = np.concatenate(([0.0], sums))
     count = len(sums) - inner
     return (total[-1] - total[inner]) ** 2 / np.maximum(count, 1)
 
 
-def _midpoints(z: Doubles, rounding: float) -> Doubles:
+def _midpoints(z: Float64Array, rounding: float) -> Float64Array:
     """Thresholds with 0 … n of the sorted values at most them; NaN where equal values forbid it."""
     cuts = np.concatenate(([-np.inf], (z[1:] + z[:-1]) / 2, [np.inf]))
     cuts[1:-1][np.diff(z) <= rounding] = np.nan

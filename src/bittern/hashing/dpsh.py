@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from bittern.hashing.base import check_number
+from bittern.checks import check_number
 from bittern.hashing.gradient import GradientHasher
 
 if TYPE_CHECKING:

@@ -11,24 +11,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bittern.checks import check_count, row_blocks
+from bittern.checks import Float32Array, Float64Array, check_choice, check_count, row_blocks
 from bittern.errors import MissingExtraError
-from bittern.hashing.base import Bits, Hasher, Rows, check_choice
+from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.targets import Targets
 from bittern.hashing.trees import Forest
 from bittern.progress import track
 
 __all__ = ["FastHash"]
 
-Doubles = NDArray[np.float64]
-Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Counts = NDArray[np.uint16]
 Signs = NDArray[np.int8]  # -1 and 1, and 0 where it is not known yet
 
 #: What a pair costs whose codes differ in the share x of their bits: if it is similar, and if not.
-LOSSES: dict[str, tuple[Callable[[Doubles], Doubles], Callable[[Doubles], Doubles]]] = {
+LOSSES: dict[
+    str, tuple[Callable[[Float64Array], Float64Array], Callable[[Float64Array], Float64Array]]
+] = {
     "hinge": (lambda x: x**2, lambda x: np.maximum(0.5 - x, 0) ** 2),
     "ksh": (lambda x: 4 * x**2, lambda x: 4 * (1 - x) ** 2),
     "exponential": (lambda x: np.exp(2 * x - 1), lambda x: np.exp(1 - 2 * x)),
@@ -83,10 +83,10 @@ class FastHash(Hasher):
     needs_y = True
 
     feature_: Ints
-    threshold_: Doubles
+    threshold_: Float64Array
     left_: Ints
     right_: Ints
-    value_: Doubles
+    value_: Float64Array
     roots_: Ints
     first_: Ints
 
@@ -183,7 +183,7 @@ class _Learner:
         none = np.zeros(len(X))
         self._rows = lightgbm.Dataset(X, none, params=self._parameters).construct()
 
-    def learn(self, bit: Signs, weights: Doubles, seed: int) -> Forest:
+    def learn(self, bit: Signs, weights: Float64Array, seed: int) -> Forest:
         """Trees whose sum is above 0 where the bit is 1, in the training rows that weigh most."""
         import lightgbm
 
@@ -200,7 +200,7 @@ class Pairs:
 
     first: Longs  # (n + 1,)
     other: Ints  # (n_listed,)
-    affinity: Floats  # (n_listed,) 0 … 1, the same both ways
+    affinity: Float32Array  # (n_listed,) 0 … 1, the same both ways
 
     @classmethod
     def sample(
@@ -223,7 +223,7 @@ class Pairs:
         return cls._listed(np.concatenate(keys), np.concatenate(affinities), n)
 
     @classmethod
-    def _listed(cls, keys: Longs, affinity: Floats, n: int) -> Pairs:
+    def _listed(cls, keys: Longs, affinity: Float32Array, n: int) -> Pairs:
         """Pairs ``i * n + j``; one that is there twice has the mean of the two affinities."""
         both = np.concatenate([keys, keys % n * n + keys // n])
         unique, where, count = np.unique(both, return_inverse=True, return_counts=True)
@@ -240,7 +240,7 @@ class Pairs:
         """The row at which each is listed."""
         return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.first))
 
-    def total(self, values: NDArray[Any]) -> Doubles:
+    def total(self, values: NDArray[Any]) -> Float64Array:
         """The sum over each row's pairs."""
         return np.bincount(self.rows(), values, self.n).astype(float, copy=False)
 
@@ -280,7 +280,7 @@ def _grouped(items: NDArray[Any], group: Ints, n_groups: int) -> list[NDArray[An
     return np.split(items[order], np.searchsorted(group[order], np.arange(1, n_groups)))
 
 
-def loss_steps(loss: str, n_bits: int) -> tuple[Doubles, Doubles]:
+def loss_steps(loss: str, n_bits: int) -> tuple[Float64Array, Float64Array]:
     """What it costs a pair that differs in d = 0 … n_bits - 1 of n_bits bits to differ in one more.
 
     For a similar pair, and for one that is not.
@@ -292,8 +292,8 @@ def loss_steps(loss: str, n_bits: int) -> tuple[Doubles, Doubles]:
 
 def sweep(
     bit: Signs,
-    weights: Floats,
-    field: Doubles,
+    weights: Float32Array,
+    field: Float64Array,
     pairs: Pairs,
     blocks: list[Block],
     rng: np.random.Generator,
@@ -312,7 +312,7 @@ def sweep(
         bit[block.rows] = np.where(chosen, 1, -1)
 
 
-def cut(field: Doubles, heads: Any, tails: Any, weights: Doubles) -> Bits:
+def cut(field: Float64Array, heads: Any, tails: Any, weights: Float64Array) -> Bits:
     r"""Where z is 1 for the least :math:`\sum_e w_e [z_{h(e)} \ne z_{t(e)}] + \sum_i f_i z_i`.
 
     The maximum flow between the rows that pull to -1 and those that pull to 1 gives it, if no
@@ -334,7 +334,7 @@ def cut(field: Doubles, heads: Any, tails: Any, weights: Doubles) -> Bits:
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _choose(
-    affinity: Floats,
+    affinity: Float32Array,
     rows: Longs,
     order: Longs,
     starts: Longs,
@@ -361,7 +361,9 @@ def _choose(
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _grow_blocks(order: Longs, first: Longs, other: Ints, affinity: Floats, member: Ints) -> int:
+def _grow_blocks(
+    order: Longs, first: Longs, other: Ints, affinity: Float32Array, member: Ints
+) -> int:
     """Number the blocks in ``member``, -1 before, and return how many there are."""
     clashes = np.full(member.shape[0], -1, np.int64)  # with the block grown from which row
     waiting = np.empty(other.shape[0] + 1, np.int64)
@@ -389,7 +391,7 @@ def _spread(
     block: int,
     first: Longs,
     other: Ints,
-    affinity: Floats,
+    affinity: Float32Array,
     member: Ints,
     clashes: Longs,
     waiting: Longs,
@@ -417,7 +419,7 @@ def _join(
     block: int,
     first: Longs,
     other: Ints,
-    affinity: Floats,
+    affinity: Float32Array,
     member: Ints,
     clashes: Longs,
 ) -> None:
@@ -429,7 +431,7 @@ def _join(
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _add_field(
-    bit: Signs, weights: Floats, first: Longs, other: Ints, rows: Longs, field: Doubles
+    bit: Signs, weights: Float32Array, first: Longs, other: Ints, rows: Longs, field: Float64Array
 ) -> None:
     r"""Add :math:`-\frac12 \sum_j w_{ij} z_j` to the field of some rows."""
     for k in range(rows.shape[0]):
@@ -440,7 +442,9 @@ def _add_field(
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _flow_over(excess: Doubles, heads: Longs, tails: Longs, there: Doubles, back: Doubles) -> None:
+def _flow_over(
+    excess: Float64Array, heads: Longs, tails: Longs, there: Float64Array, back: Float64Array
+) -> None:
     """Let flow from positive to negative excess over single pairs, until nothing more does."""
     moved = True
     while moved:
@@ -470,7 +474,11 @@ def count_apart(bit: Signs, first: Longs, other: Ints, apart: Counts) -> None:
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def weigh(
-    affinity: Floats, apart: Counts, similar: Doubles, dissimilar: Doubles, weights: Floats
+    affinity: Float32Array,
+    apart: Counts,
+    similar: Float64Array,
+    dissimilar: Float64Array,
+    weights: Float32Array,
 ) -> None:
     """What it costs each listed pair to differ in one more bit."""
     for e in range(affinity.shape[0]):

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_count
+from bittern.checks import Float32Array, PositionArray, check_choice, check_count, check_number
 from bittern.errors import InputError, MissingExtraError
 from bittern.hashing.anchors import choose_anchors, gaussian, mean_square, square_distances
-from bittern.hashing.base import Bits, Hasher, Rows, check_choice, check_number
+from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.itq import ITQ
 from bittern.hashing.pictures import AT_ONCE, check_pictures, tensor
 from bittern.hashing.targets import Targets
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GradientHasher"]
 
-Floats = NDArray[np.float32]
-Indices = NDArray[np.intp]
 ON_VECTORS = ("linear", "mlp", "kernel")
 RATES = {"linear": 1e-2, "mlp": 1e-3, "kernel": 1e-2}
 RATE = 1e-3  # of a hash layer on other networks
@@ -134,7 +132,7 @@ class GradientHasher(Hasher):
                 best_epoch_=progress.best,
             )
 
-    def logits(self, X: Any) -> Floats:
+    def logits(self, X: Any) -> Float32Array:
         """The numbers of which the bits are the signs, ``(n, n_bits)``."""
         self._check_fitted()
         return self._logits(self._checked(X))
@@ -142,16 +140,16 @@ class GradientHasher(Hasher):
     def _bits(self, X: Rows) -> Bits:
         return self._logits(X) > 0
 
-    def _logits(self, X: Rows) -> Floats:
+    def _logits(self, X: Rows) -> Float32Array:
         if not self._is_on_vectors:
             return self._forward(X)
         rows, state = self._scaled(X), self.state_
         if self.network == "mlp":
             rows = np.maximum(rows @ state["trunk.1.weight"].T + state["trunk.1.bias"], 0)
-        logits: Floats = rows @ state["hash.weight"].T + state["hash.bias"]
+        logits: Float32Array = rows @ state["hash.weight"].T + state["hash.bias"]
         return logits
 
-    def _forward(self, X: Rows) -> Floats:
+    def _forward(self, X: Rows) -> Float32Array:
         """Through the whole network, a few pictures at a time."""
         require_torch(self._title)
         import torch
@@ -184,7 +182,7 @@ class GradientHasher(Hasher):
             title=self._title,
         )
 
-    def _first_weights(self, X: Rows, train: Indices) -> Floats | None:
+    def _first_weights(self, X: Rows, train: PositionArray) -> Float32Array | None:
         """The hash layer's weights ``(n_bits, dim)`` to begin with, if they are not random.
 
         Each logit has variance one over the training rows, as random ones about have.
@@ -196,7 +194,7 @@ class GradientHasher(Hasher):
         spread = (rows @ projection).std(axis=0)
         return (projection / np.where(spread > 0, spread, 1)).T.astype(np.float32)
 
-    def _learn_scale(self, X: Rows, train: Indices, rng: np.random.Generator) -> None:
+    def _learn_scale(self, X: Rows, train: PositionArray, rng: np.random.Generator) -> None:
         """Anchors of a kernel map, and what centres and scales the inputs of the first layer."""
         if not self._is_on_vectors:
             return
@@ -209,10 +207,10 @@ class GradientHasher(Hasher):
         spread = float(np.sqrt(rows.var(axis=0, dtype=np.float64).mean()))
         self.scale_ = 1 / spread if spread > 0 else 1.0
 
-    def _scaled(self, X: Rows) -> Floats:
+    def _scaled(self, X: Rows) -> Float32Array:
         """Rows as the first layer has them."""
         rows = gaussian(X, self.anchors_, self.width_) if self.network == "kernel" else X
-        scaled: Floats = ((rows - self.mean_) * self.scale_).astype(np.float32)
+        scaled: Float32Array = ((rows - self.mean_) * self.scale_).astype(np.float32)
         return scaled
 
     def _checked(self, X: Any, reset: bool = False) -> Any:
@@ -243,7 +241,7 @@ class GradientHasher(Hasher):
 
     @property
     def _is_backbone(self) -> bool:
-        from bittern.hashing.backbones import Backbone
+        from bittern.networks import Backbone
 
         return isinstance(self.network, str | Backbone)
 
@@ -332,7 +330,7 @@ def check_network(network: Any, title: str) -> None:
     """Refuse what is no network."""
     from torch.nn import Module
 
-    from bittern.hashing.backbones import BACKBONES
+    from bittern.networks import BACKBONES
 
     if isinstance(network, Module) or network in ON_VECTORS:
         return

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, check_count
 from bittern.hashing.base import Rows
 from bittern.hashing.linear import LinearHasher, principal_axes
 from bittern.hashing.targets import Targets
@@ -15,7 +14,6 @@ from bittern.progress import track
 
 __all__ = ["IsoHash", "lift_and_project"]
 
-Doubles = NDArray[np.float64]
 EVEN = 1e-9  # relative difference of variances that counts as none
 
 
@@ -54,8 +52,8 @@ class IsoHash(LinearHasher):
 
 
 def lift_and_project(
-    variances: Doubles, n_iter: int, rng: np.random.Generator, what: str
-) -> Iterator[Doubles]:
+    variances: Float64Array, n_iter: int, rng: np.random.Generator, what: str
+) -> Iterator[Float64Array]:
     r"""Orthogonal R for which the diagonal of :math:`R^\top \Lambda R` is more and more even.
 
     ``variances`` are the diagonal of Λ, the largest first.

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, check_count
 from bittern.hashing.base import Rows
 from bittern.hashing.linear import LinearHasher, principal_axes
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
 __all__ = ["ITQ", "rotations"]
-
-Doubles = NDArray[np.float64]
 
 
 class ITQ(LinearHasher):
@@ -53,8 +50,8 @@ class ITQ(LinearHasher):
 
 
 def rotations(
-    V: Doubles, n_bits: int, n_iter: int, rng: np.random.Generator, what: str
-) -> Iterator[Doubles]:
+    V: Float64Array, n_bits: int, n_iter: int, rng: np.random.Generator, what: str
+) -> Iterator[Float64Array]:
     r"""Better and better R ``(r, n_bits)``, of orthonormal rows, for which VR is near its signs.
 
     V is ``(n, r)`` with r ≤ ``n_bits``.  The first R is random; each of the others is the best for
@@ -72,7 +69,7 @@ def rotations(
             break
 
 
-def _orthogonal(M: Doubles) -> Doubles:
+def _orthogonal(M: Float64Array) -> Float64Array:
     """The matrix of orthonormal rows nearest to M ``(r, n_bits)``: orthogonal Procrustes."""
     left, _, right = np.linalg.svd(M, full_matrices=False)
     return left @ right

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_count
-from bittern.hashing.base import Rows, check_number
+from bittern.checks import Float64Array, check_count, check_number
+from bittern.hashing.base import Rows
 from bittern.hashing.itq import rotations
 from bittern.hashing.linear import LinearHasher, principal_axes
 from bittern.hashing.targets import Targets
 
 __all__ = ["ITQCCA", "canonical_directions"]
 
-Doubles = NDArray[np.float64]
 TARGET_REGULARISATION = 1e-4
 NOTHING = 1e-3  # a correlation below which there is none
 
@@ -80,8 +79,8 @@ class ITQCCA(LinearHasher):
 
 
 def canonical_directions(
-    V: Doubles, Y: NDArray[np.floating], regularisation: float
-) -> tuple[Doubles, Doubles]:
+    V: Float64Array, Y: NDArray[np.floating], regularisation: float
+) -> tuple[Float64Array, Float64Array]:
     """Canonical directions ``(r, k)`` and correlations ``(k,)``, the largest first.
 
     V ``(n, r)`` are principal components: centred, uncorrelated, none of them constant.
@@ -93,7 +92,7 @@ def canonical_directions(
     return scale[:, None] * left[:, :k], correlations[:k]
 
 
-def _whitened(Y: NDArray[np.floating]) -> Doubles:
+def _whitened(Y: NDArray[np.floating]) -> Float64Array:
     """Centred indicators times the inverse root of their regularised squares."""
     centred = Y - Y.mean(axis=0, dtype=np.float64)
     values, vectors = np.linalg.eigh(centred.T @ centred)

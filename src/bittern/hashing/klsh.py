@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, check_choice, check_count, check_number
 from bittern.hashing.anchors import (
     KernelHasher,
     choose_anchors,
@@ -14,13 +13,12 @@ from bittern.hashing.anchors import (
     square_distances,
     unit_rows,
 )
-from bittern.hashing.base import Bits, Rows, check_choice, check_number
+from bittern.hashing.base import Bits, Rows
 from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
 
 __all__ = ["KLSH"]
 
-Doubles = NDArray[np.float64]
 KERNELS = ("gaussian", "linear", "cosine")
 
 
@@ -101,11 +99,11 @@ def _values(X: Rows, anchors: Rows, kernel: str, width: float) -> Rows:
     return X @ anchors.T.astype(X.dtype)
 
 
-def _centred(K: Doubles) -> Doubles:
+def _centred(K: Float64Array) -> Float64Array:
     return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
 
 
-def _inverse_root(K: Doubles) -> Doubles:
+def _inverse_root(K: Float64Array) -> Float64Array:
     """K to the power -1/2, on the directions in which it is not 0 but for rounding."""
     values, vectors = np.linalg.eigh(K)
     real = values > len(K) * np.finfo(np.float32).eps * max(values[-1], 0)
@@ -113,7 +111,7 @@ def _inverse_root(K: Doubles) -> Doubles:
     return roots @ vectors[:, real].T
 
 
-def _choices(n: int, t: int, n_bits: int, rng: np.random.Generator) -> Doubles:
+def _choices(n: int, t: int, n_bits: int, rng: np.random.Generator) -> Float64Array:
     """For each bit a column ``(n,)`` with t random ones."""
     ranks = rng.random((n, n_bits)).argsort(axis=0)
     return (ranks < t).astype(np.float64)

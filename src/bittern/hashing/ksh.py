@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, check_count
 from bittern.hashing.anchors import KernelHasher, choose_anchors, mean_square, square_distances
 from bittern.hashing.base import Rows
 from bittern.hashing.targets import Targets
@@ -13,7 +12,6 @@ from bittern.progress import track
 
 __all__ = ["KSH"]
 
-Doubles = NDArray[np.float64]
 RIDGE = 1e-6  # of the mean diagonal, so that fewer rows than anchors do no harm
 ENOUGH = 1e-2  # a step that gains less, in parts of the number of rows, is the last
 MOST_DOUBLINGS = 50
@@ -81,7 +79,7 @@ class KSH(KernelHasher):
         projection = self._learn(K[labelled] - mean, affinity + affinity.T - 1)
         self._keep(anchors_=anchors, width_=width, mean_=mean, projection_=projection)
 
-    def _learn(self, K: Doubles, S: Doubles) -> Doubles:
+    def _learn(self, K: Float64Array, S: Float64Array) -> Float64Array:
         """Weights ``(m, n_bits)`` of the bits."""
         projection = np.zeros((K.shape[1], self.n_bits))
         residual, relaxation = _Residual(self.n_bits * S), _Relaxation(K, self.n_bits * S)
@@ -99,24 +97,24 @@ class KSH(KernelHasher):
 class _Residual:
     """The matrix R, as groups of rows that S does not tell apart, and the bits taken off."""
 
-    def __init__(self, S: Doubles) -> None:
+    def __init__(self, S: Float64Array) -> None:
         first, groups = np.unique(S, axis=0, return_index=True, return_inverse=True)[1:]
         self._groups = groups.ravel()
         self._S = S[np.ix_(first, first)]
-        self._bits: list[Doubles] = []
+        self._bits: list[Float64Array] = []
 
-    def times(self, y: Doubles) -> Doubles:
+    def times(self, y: Float64Array) -> Float64Array:
         """The product R y."""
         out = (self._S @ np.bincount(self._groups, y))[self._groups]
         for h in self._bits:
             out -= (h @ y) * h
         return out
 
-    def agreement(self, y: Doubles) -> float:
+    def agreement(self, y: Float64Array) -> float:
         """The product y' R y."""
         return float(y @ self.times(y))
 
-    def take_off(self, h: Doubles) -> None:
+    def take_off(self, h: Float64Array) -> None:
         """Go on with R - h h'."""
         self._bits.append(h)
 
@@ -124,7 +122,7 @@ class _Residual:
 class _Relaxation:
     """Without the sign: maximise a' K' R K a where a' K' K a is the number of rows."""
 
-    def __init__(self, K: Doubles, S: Doubles) -> None:
+    def __init__(self, K: Float64Array, S: Float64Array) -> None:
         from scipy.linalg import cholesky, solve_triangular
 
         right = K.T @ K
@@ -134,7 +132,7 @@ class _Relaxation:
         self._white = solve_triangular(self._root, K.T, lower=True)  # K whitened, (m, l)
         self._matrix = self._white @ (S @ self._white.T)
 
-    def best(self) -> Doubles:
+    def best(self) -> Float64Array:
         """The weights a, their largest entry positive."""
         from scipy.linalg import eigh, solve_triangular
 
@@ -145,17 +143,19 @@ class _Relaxation:
         a *= np.sign(a[np.abs(a).argmax()]) * np.sqrt(self._white.shape[1])
         return a / length if length > 0 else np.zeros_like(a)
 
-    def take_off(self, h: Doubles) -> None:
+    def take_off(self, h: Float64Array) -> None:
         """Go on with R - h h'."""
         white = self._white @ h
         self._matrix -= np.outer(white, white)
 
 
-def _signs(values: Doubles) -> Doubles:
+def _signs(values: Float64Array) -> Float64Array:
     return np.where(values > 0, 1.0, -1.0)
 
 
-def _ascend(K: Doubles, residual: _Residual, start: Doubles, n_steps: int) -> Doubles:
+def _ascend(
+    K: Float64Array, residual: _Residual, start: Float64Array, n_steps: int
+) -> Float64Array:
     """Weights that agree with the residual better, with the smooth sign."""
     value = K @ start
     before, now, cost = (start, value), (start, value), np.inf  # weights a, and K a
@@ -180,7 +180,12 @@ def _ascend(K: Doubles, residual: _Residual, start: Doubles, n_steps: int) -> Do
 
 
 def _curvature(
-    residual: _Residual, z: Doubles, along: Doubles, cost: float, square: float, curvature: float
+    residual: _Residual,
+    z: Float64Array,
+    along: Float64Array,
+    cost: float,
+    square: float,
+    curvature: float,
 ) -> tuple[float, float]:
     """The curvature of a parabola that bounds the cost after a gradient step, and that cost.
 

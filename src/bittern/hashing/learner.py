@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from bittern.checks import PositionArray
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.hashing.base import Rows
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Learner"]
 
-Indices = NDArray[np.intp]
 VARIANTS = 2**40  # a stream of random numbers that is no epoch's
 
 
@@ -36,8 +35,8 @@ class Learner:
         hasher: GradientHasher,
         X: Rows,
         targets: Targets,
-        train: Indices,
-        held_out: Indices,
+        train: PositionArray,
+        held_out: PositionArray,
         seed: int,
     ) -> None:
         self._hasher, self._X, self._train = hasher, X, train
@@ -50,7 +49,7 @@ class Learner:
         self._held_out, self._truth = held_out, targets.take(held_out) if len(held_out) else None
         self._seed = seed
 
-    def inputs(self, rows: Indices, rng: np.random.Generator) -> Tensor:
+    def inputs(self, rows: PositionArray, rng: np.random.Generator) -> Tensor:
         """What :meth:`HashNetwork.late` takes, for training rows."""
         hasher = self._hasher
         if self._stored is not None:

@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bittern.checks import Float64Array
 from bittern.data.blocks import check_rows
 from bittern.hashing.base import Bits, Hasher, Rows
 
 __all__ = ["LinearHasher", "principal_axes", "sides"]
 
-Doubles = NDArray[np.float64]
 SLACK = 16  # roundings of a sum of products that count as nothing
 
 
 class LinearHasher(Hasher):
     """Bit k of x is 1 if ``(x - mean_) @ projection_[:, k] > 0``."""
 
-    mean_: Doubles  # (dim,)
-    projection_: Doubles  # (dim, n_bits)
+    mean_: Float64Array  # (dim,)
+    projection_: Float64Array  # (dim, n_bits)
 
     def _bits(self, X: Rows) -> Bits:
         return sides(X, self.mean_, self.projection_)
@@ -35,7 +34,7 @@ class LinearHasher(Hasher):
         return self._bits(check_rows(self, X, sparse=False).astype(np.float64))
 
 
-def sides(X: Rows, mean: Doubles, projection: Doubles) -> Bits:
+def sides(X: Rows, mean: Float64Array, projection: Float64Array) -> Bits:
     """On which side of hyperplanes through ``mean`` the rows lie; on them, as the first, is 0.
 
     Computed as ``X @ projection > mean @ projection`` in the precision of the rows, so that they
@@ -45,13 +44,13 @@ def sides(X: Rows, mean: Doubles, projection: Doubles) -> Bits:
     return X @ projection.astype(X.dtype) > _offset(mean, projection, X.dtype)
 
 
-def _offset(mean: Doubles, projection: Doubles, dtype: Any) -> Rows:
+def _offset(mean: Float64Array, projection: Float64Array, dtype: Any) -> Rows:
     """What a product must exceed: the mean's own, and a little for rounding."""
     size = np.abs(mean) @ np.abs(projection)
     return (mean @ projection + SLACK * np.finfo(dtype).eps * size).astype(dtype)
 
 
-def principal_axes(X: Rows, n: int) -> tuple[Doubles, Doubles, Doubles]:
+def principal_axes(X: Rows, n: int) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Mean ``(dim,)``, the n directions of largest variance ``(dim, n)``, and the variances.
 
     If the rows vary in fewer directions than n, the rest are zero, with variance 0.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.hashing.base import Bits, Hasher, Rows, check_number
+from bittern.checks import Float64Array, check_number
+from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import SLACK, LinearHasher
 from bittern.hashing.targets import Targets
 
 __all__ = ["LSH", "SKLSH", "PStableLSH", "square_spread"]
-
-Doubles = NDArray[np.float64]
 
 
 class LSH(LinearHasher):
@@ -63,8 +61,8 @@ class PStableLSH(Hasher):
 
     name = "p-stable"
 
-    directions_: Doubles  # (dim, n_bits)
-    shifts_: Doubles  # (n_bits,)
+    directions_: Float64Array  # (dim, n_bits)
+    shifts_: Float64Array  # (n_bits,)
     width_: float
 
     def __init__(
@@ -110,9 +108,9 @@ class SKLSH(Hasher):
 
     name = "sklsh"
 
-    directions_: Doubles  # (dim, n_bits)
-    phases_: Doubles  # (n_bits,)
-    thresholds_: Doubles  # (n_bits,)
+    directions_: Float64Array  # (dim, n_bits)
+    phases_: Float64Array  # (n_bits,)
+    thresholds_: Float64Array  # (n_bits,)
 
     def __init__(
         self, n_bits: int = 32, *, gamma: float | None = None, random_state: int | None = 0

@@ -8,14 +8,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bittern.checks import check_count
-from bittern.hashing.base import Bits, Hasher, Rows, check_choice, check_number
+from bittern.checks import Float32Array, Float64Array, check_choice, check_count, check_number
+from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.fasthash import (
     LOSSES,
     Block,
     Counts,
-    Doubles,
-    Floats,
     Longs,
     Pairs,
     Signs,
@@ -68,8 +66,8 @@ class MACHash(Hasher):
     name = "machash"
     needs_y = True
 
-    mean_: Doubles  # (dim + 1,) of rows with a 0 behind
-    projection_: Doubles  # (dim + 1, n_bits) of rows with a 1 behind
+    mean_: Float64Array  # (dim + 1,) of rows with a 0 behind
+    projection_: Float64Array  # (dim + 1, n_bits) of rows with a 1 behind
 
     def __init__(
         self,
@@ -134,7 +132,7 @@ class Coordinates:
         self.scale = n_bits * pairs.n / max(1, len(pairs.other))
         self.bits: Signs = np.zeros((n_bits, pairs.n), np.int8)
         self.apart: Counts = np.zeros(len(pairs.other), np.uint16)
-        self._weights: Floats = np.empty(len(pairs.other), np.float32)
+        self._weights: Float32Array = np.empty(len(pairs.other), np.float32)
         nothing = np.zeros(pairs.n)
         for r, bit in enumerate(self.bits, 1):  # as FastHash chooses them
             self._weigh(loss_steps(loss, r), 1.0)
@@ -160,7 +158,7 @@ class Coordinates:
             sweep(bit, self._weights, field, pairs, self.blocks, self.rng)
             count_apart(bit, pairs.first, pairs.other, self.apart)
 
-    def _weigh(self, steps: tuple[Doubles, Doubles], scale: float) -> None:
+    def _weigh(self, steps: tuple[Float64Array, Float64Array], scale: float) -> None:
         similar, dissimilar = (scale * step for step in steps)
         weigh(self.pairs.affinity, self.apart, similar, dissimilar, self._weights)
 
@@ -183,7 +181,7 @@ class _Machines:
         self._C, self._mean = C, mean
 
     @property
-    def mean(self) -> Doubles:
+    def mean(self) -> Float64Array:
         """The point that the rows are seen from, and 0."""
         return np.append(self._mean, 0.0)
 
@@ -197,7 +195,7 @@ class _Machines:
             _train(self._rows, self._square, bits[k], orders, self._C, self._alpha[k], self._w[k])
         return np.where(self._w @ self._rows.T > 0, 1, -1).astype(np.int8)
 
-    def projection(self) -> Doubles:
+    def projection(self) -> Float64Array:
         """The machines' weights for rows as they are."""
         projection = self._w.T.astype(np.float64)
         projection[:-1] /= self._size
@@ -214,7 +212,13 @@ def _leave_out(bit: Signs, first: Longs, other: NDArray[Any], apart: Counts) -> 
 
 @njit(cache=True, nogil=True, fastmath=True)  # type: ignore[untyped-decorator]
 def _train(
-    X: Floats, square: Doubles, y: Signs, orders: Longs, C: float, alpha: Floats, w: Floats
+    X: Float32Array,
+    square: Float64Array,
+    y: Signs,
+    orders: Longs,
+    C: float,
+    alpha: Float32Array,
+    w: Float32Array,
 ) -> None:
     """Dual coordinate descent for squared hinge loss: alpha ≥ 0, w = Σ alpha y x."""
     ridge = 0.5 / C

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bittern.errors import InputError
-from bittern.hashing.backbones import BACKBONES, Backbone, EfficientNetLite0, SmallNet
+from bittern.networks import (
+    BACKBONES,
+    Backbone,
+    EfficientNetLite0,
+    SmallNet,
+)
 
 __all__ = ["HashNetwork", "build", "layers", "restore"]
 

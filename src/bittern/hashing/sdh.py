@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, check_count, check_number
 from bittern.hashing.anchors import (
     KernelHasher,
     choose_anchors,
@@ -16,14 +15,13 @@ from bittern.hashing.anchors import (
     square_distances,
     with_ones,
 )
-from bittern.hashing.base import Bits, Rows, check_number
+from bittern.hashing.base import Bits, Rows
 from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
 __all__ = ["SDH"]
 
-Doubles = NDArray[np.float64]
 RIDGE = 1e-2  # δ
 MOST_ROUNDS = 10  # of a discrete step, over all bits
 
@@ -62,7 +60,7 @@ class SDH(KernelHasher):
     name = "sdh"
     needs_y = True
 
-    objectives_: Doubles  # (1 + n_iter,), the first of random codes
+    objectives_: Float64Array  # (1 + n_iter,), the first of random codes
 
     def __init__(
         self,
@@ -125,17 +123,17 @@ class SDH(KernelHasher):
 class _State:
     """Codes, and what is best for them."""
 
-    B: Doubles  # (n, n_bits)
-    W: Doubles  # (n_bits, c)
-    P: Doubles  # (m, n_bits)
-    p: Doubles  # (n_bits,)
+    B: Float64Array  # (n, n_bits)
+    W: Float64Array  # (n_bits, c)
+    P: Float64Array  # (m, n_bits)
+    p: Float64Array  # (n_bits,)
     objective: float
 
 
 class _Problem:
     """Columns Φ with means 0, labels Y, and the two weights."""
 
-    def __init__(self, values: Doubles, Y: Doubles, nu: float, penalty: float) -> None:
+    def __init__(self, values: Float64Array, Y: Float64Array, nu: float, penalty: float) -> None:
         from scipy.linalg import cho_factor
 
         gram = values.T @ values
@@ -143,7 +141,7 @@ class _Problem:
         self._factor = cho_factor(gram, overwrite_a=True)
         self._values, self._Y, self._nu, self._penalty = values, Y, nu, penalty
 
-    def solve(self, B: Doubles) -> _State:
+    def solve(self, B: Float64Array) -> _State:
         """The best W, P and p for these codes."""
         from scipy.linalg import cho_solve, solve
 
@@ -162,7 +160,7 @@ class _Problem:
         return min(*found, state, key=lambda one: one.objective)
 
 
-def discrete_step(B: Doubles, W: Doubles, wish: Doubles) -> Doubles:
+def discrete_step(B: Float64Array, W: Float64Array, wish: Float64Array) -> Float64Array:
     """Codes that no other column makes better, or ten rounds on the way to them."""
     B, gram = np.array(B, order="F"), W @ W.T
     for _ in range(MOST_ROUNDS):

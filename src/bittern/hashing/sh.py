@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import Float64Array
 from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import SLACK, principal_axes
 from bittern.hashing.targets import Targets
 
 __all__ = ["SH"]
-
-Doubles = NDArray[np.float64]
 
 
 class SH(Hasher):
@@ -37,11 +36,11 @@ class SH(Hasher):
 
     name = "sh"
 
-    mean_: Doubles  # (dim,)
+    mean_: Float64Array  # (dim,)
     components_: NDArray[np.intp]  # (n_bits,) which principal component, 0 the leading one
     modes_: NDArray[np.intp]  # (n_bits,) its k
-    frequencies_: Doubles  # (dim, n_bits) k π / (b - a) times the principal axis
-    phases_: Doubles  # (n_bits,) of x = 0, without the π/2
+    frequencies_: Float64Array  # (dim, n_bits) k π / (b - a) times the principal axis
+    phases_: Float64Array  # (n_bits,) of x = 0, without the π/2
 
     def __init__(self, n_bits: int = 32, *, random_state: int | None = 0):
         self.n_bits = n_bits
@@ -70,7 +69,7 @@ class SH(Hasher):
         return np.cos(angles, out=angles) > rounding.astype(X.dtype)
 
 
-def _smoothest(sides: Doubles, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _smoothest(sides: Float64Array, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Component and mode of the n smallest k / side; 0 and 0 if all sides are 0."""
     real = np.flatnonzero(sides)
     if len(real) == 0:

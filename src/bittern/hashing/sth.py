@@ -6,18 +6,16 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.checks import check_count, row_blocks
+from bittern.checks import Float64Array, check_count, check_number, row_blocks
 from bittern.hashing.anchors import unit_rows, with_ones
-from bittern.hashing.base import Bits, Hasher, Rows, check_number
+from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
 __all__ = ["STH"]
 
-Doubles = NDArray[np.float64]
 FAINTEST = 1e-3  # the least weight of an edge
 MOST_AXES = 1024  # eigenvectors that are asked for
 DENSE = 1000  # rows up to which all eigenvectors are found at once
@@ -48,8 +46,8 @@ class STH(Hasher):
 
     name = "sth"
 
-    mean_: Doubles  # (dim + 1,)
-    projection_: Doubles  # (dim + 1, n_bits), the last row constant terms
+    mean_: Float64Array  # (dim + 1,)
+    projection_: Float64Array  # (dim + 1, n_bits), the last row constant terms
 
     def __init__(
         self,
@@ -103,7 +101,7 @@ def _neighbour_graph(X: Rows, n_neighbours: int) -> Any:
     return graph.maximum(graph.T).tocsr()
 
 
-def _smooth_functions(graph: Any, n_functions: int, rng: np.random.Generator) -> Doubles:
+def _smooth_functions(graph: Any, n_functions: int, rng: np.random.Generator) -> Float64Array:
     """The smoothest functions ``(n, n_functions)`` on a graph, completed by random mixtures."""
     n = graph.shape[0]
     if n == 1:
@@ -115,7 +113,7 @@ def _smooth_functions(graph: Any, n_functions: int, rng: np.random.Generator) ->
     return np.hstack((functions, mixed / np.sqrt(degree)[:, None]))
 
 
-def _largest(graph: Any, degree: Doubles, k: int, rng: np.random.Generator) -> Doubles:
+def _largest(graph: Any, degree: Float64Array, k: int, rng: np.random.Generator) -> Float64Array:
     """Eigenvectors ``(n, k)`` of the largest eigenvalues of D^-½ A D^-½, but the trivial one."""
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import LinearOperator, eigsh
@@ -133,7 +131,7 @@ def _largest(graph: Any, degree: Doubles, k: int, rng: np.random.Generator) -> D
     return eigsh(deflated, k, which="LA", v0=start, tol=1e-4, rng=rng)[1][:, ::-1]
 
 
-def _classifier(X: Doubles, wanted: Bits, C: float, rng: np.random.Generator) -> Doubles:
+def _classifier(X: Float64Array, wanted: Bits, C: float, rng: np.random.Generator) -> Float64Array:
     """Weights ``(dim + 1,)`` of a linear classifier, the last its constant term."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC

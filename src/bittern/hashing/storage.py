@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import FileError, InputError
-from bittern.files import atomic_write, existing_file, reading
 from bittern.hashing.base import Hasher
-from bittern.numpyfiles import stored_arrays
+from bittern.io.files import atomic_write, existing_file, reading
+from bittern.io.npz import stored_arrays
 
 __all__ = ["decode_values", "encode_values", "load", "save"]
 

@@ -11,16 +11,21 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bittern.checks import check_count, row_blocks
-from bittern.hashing.base import Bits, Hasher, Rows, check_choice, check_number
+from bittern.checks import (
+    Float32Array,
+    Float64Array,
+    check_choice,
+    check_count,
+    check_number,
+    row_blocks,
+)
+from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import SLACK
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
 __all__ = ["StructHash"]
 
-Doubles = NDArray[np.float64]
-Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 Octets = NDArray[np.uint8]
 Bit = NDArray[np.bool_]
@@ -105,13 +110,13 @@ class StructHash(Hasher):
     name = "structhash"
     needs_y = True
 
-    weights_: Doubles  # (n_bits,)
-    objective_: Doubles  # (n_bits,)
-    mean_: Doubles  # (dim,)
-    projection_: Doubles  # (dim, n_bits)
-    offset_: Doubles  # (n_bits,)
+    weights_: Float64Array  # (n_bits,)
+    objective_: Float64Array  # (n_bits,)
+    mean_: Float64Array  # (dim,)
+    projection_: Float64Array  # (dim, n_bits)
+    offset_: Float64Array  # (n_bits,)
     feature_: Ints  # (n_bits, n_nodes), of complete trees, a node m before its 2m + 1 and 2m + 2
-    threshold_: Doubles  # (n_bits, n_nodes)
+    threshold_: Float64Array  # (n_bits, n_nodes)
     leaf_: Bit  # (n_bits, n_nodes + 1)
 
     def __init__(
@@ -167,13 +172,13 @@ class StructHash(Hasher):
         return _leaves(X, self.feature_, self.threshold_, self.leaf_)
 
 
-def _above(X: Rows, mean: Doubles, projection: Doubles, offset: Doubles) -> Bits:
+def _above(X: Rows, mean: Float64Array, projection: Float64Array, offset: Float64Array) -> Bits:
     """Whether centred rows lie above cuts of directions along which training rows vary by 1."""
     slack = SLACK * np.finfo(X.dtype).eps
     return (X - mean.astype(X.dtype)) @ projection.astype(X.dtype) > offset + slack
 
 
-def _leaves(X: Rows, feature: Ints, threshold: Doubles, leaf: Bit) -> Bits:
+def _leaves(X: Rows, feature: Ints, threshold: Float64Array, leaf: Bit) -> Bits:
     """The bits in which rows end that go right where a feature exceeds its threshold."""
     trees, rows = np.arange(len(leaf)), np.arange(len(X))[:, None]
     node = np.zeros((len(X), len(leaf)), np.intp)
@@ -193,11 +198,11 @@ class _Lists:
     start: NDArray[np.int64]  # (n_queries + 1,) pairs of query i are start[i]:start[i + 1]
     n_relevant: NDArray[np.int64]  # (n_queries,)
 
-    def score(self, bits: Bit, weights: Doubles) -> float:
+    def score(self, bits: Bit, weights: Float64Array) -> float:
         """Sum of the weights of pairs that a bit tells apart."""
         return float(weights @ (bits[self.one] != bits[self.other]))
 
-    def matrix(self, weights: Doubles) -> Any:
+    def matrix(self, weights: Float64Array) -> Any:
         """Weights of pairs as a sparse symmetric matrix."""
         from scipy.sparse import csr_array
 
@@ -240,7 +245,7 @@ def _draw(
 
 
 def _two_kinds(
-    i: int, affinity: Floats, is_graded: bool, rng: np.random.Generator
+    i: int, affinity: Float32Array, is_graded: bool, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows relevant to row i, and rows irrelevant to it; without row i itself."""
     level = 0.0
@@ -271,7 +276,7 @@ class _Machine:
         self.gains = np.zeros((1, 0))  # of a plane from the weight of a bit
         self.duals = np.ones(1)
 
-    def pair_weights(self) -> Doubles:
+    def pair_weights(self) -> Float64Array:
         """What telling a pair apart is worth to the next bit."""
         total = np.zeros(len(self.lists.one))
         for dual, plane in zip(self.duals, self.planes, strict=True):
@@ -310,7 +315,7 @@ class _Machine:
         self.duals = np.append(self.duals, 0.0)
         return False
 
-    def _most_violated(self, w: Doubles) -> tuple[Floats, float]:
+    def _most_violated(self, w: Float64Array) -> tuple[Float32Array, float]:
         """A cutting plane: its coefficient for each pair, and the mean loss of its rankings."""
         lists = self.lists
         coefficients = np.zeros(len(lists.one), np.float32)
@@ -319,7 +324,9 @@ class _Machine:
         return coefficients, float(loss)
 
 
-def _solve(gains: Doubles, losses: Doubles, price: float) -> tuple[Doubles, float, Doubles]:
+def _solve(
+    gains: Float64Array, losses: Float64Array, price: float
+) -> tuple[Float64Array, float, Float64Array]:
     """w, the regularised risk over C, and the planes' multipliers, if there are no other planes."""
     from scipy.optimize import linprog
 
@@ -346,7 +353,7 @@ class _Column:
 
 
 class _Learner(Protocol):
-    def best(self, weights: Doubles, rng: np.random.Generator) -> list[_Column]:
+    def best(self, weights: Float64Array, rng: np.random.Generator) -> list[_Column]:
         """Columns that are worth something for these weights of pairs, the best first."""
 
     def random(self, rng: np.random.Generator) -> _Column:
@@ -388,8 +395,8 @@ def _is_new(bits: Bit, before: Bit) -> bool:
 
 def _fitted(
     lists: _Lists,
-    weights: Doubles,
-    fit: Callable[[Any, Doubles, Doubles], _Column],
+    weights: Float64Array,
+    fit: Callable[[Any, Float64Array, Float64Array], _Column],
     rng: np.random.Generator,
 ) -> list[_Column]:
     """Columns fitted to target bits."""
@@ -411,7 +418,7 @@ def _best_first(columns: list[_Column]) -> list[_Column]:
     return sorted(worth, key=lambda column: -column.score)
 
 
-def _lowest_eigenvectors(matrix: Any, rng: np.random.Generator) -> Doubles:
+def _lowest_eigenvectors(matrix: Any, rng: np.random.Generator) -> Float64Array:
     """Approximately, as columns; by Lanczos' method, always orthogonalised in full."""
     n = matrix.shape[0]
     basis = np.zeros((min(n, STEPS), n))
@@ -440,7 +447,7 @@ class _Linear:
         self.rows = centred / X.dtype.type(self.scale)
         self.regress = _ridge(self.rows)
 
-    def best(self, weights: Doubles, rng: np.random.Generator) -> list[_Column]:
+    def best(self, weights: Float64Array, rng: np.random.Generator) -> list[_Column]:
         return _fitted(self.lists, weights, self._fit, rng)
 
     def random(self, rng: np.random.Generator) -> _Column:
@@ -456,20 +463,20 @@ class _Linear:
             "offset_": np.array(offsets),
         }
 
-    def _fit(self, matrix: Any, target: Doubles, weights: Doubles) -> _Column:
+    def _fit(self, matrix: Any, target: Float64Array, weights: Float64Array) -> _Column:
         values, direction = self._along(self.regress(target - target.mean()))
         level, cuts = _levels(values, self._tolerance)
         score, cut = _best_cuts(level[None], self.lists.one, self.lists.other, weights)
         return self._column(direction, level, cuts, int(cut[0]), float(score[0]))
 
-    def _along(self, direction: Doubles) -> tuple[Rows, Doubles]:
+    def _along(self, direction: Float64Array) -> tuple[Rows, Float64Array]:
         """The rows along a direction, scaled so that their mean square is 1, and the direction."""
         values = self.rows @ direction.astype(self.rows.dtype)
         size = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) or 1.0
         return values / values.dtype.type(size), direction / size
 
     def _column(
-        self, direction: Doubles, level: Ints, cuts: Rows, cut: int, score: float
+        self, direction: Float64Array, level: Ints, cuts: Rows, cut: int, score: float
     ) -> _Column:
         if cut < len(cuts):
             return _Column((direction, float(cuts[cut])), level > cut, score)
@@ -481,7 +488,7 @@ class _Linear:
         return float(4 * SLACK * np.finfo(self.rows.dtype).eps)
 
 
-def _ridge(rows: Rows) -> Callable[[Doubles], Doubles]:
+def _ridge(rows: Rows) -> Callable[[Float64Array], Float64Array]:
     """What regresses a target with mean 0 on centred rows."""
     from scipy.linalg import cho_factor, cho_solve
 
@@ -517,7 +524,7 @@ class _Trees:
             self.cuts.append(_cuts(column))
             level[:] = np.searchsorted(self.cuts[-1], column)
 
-    def best(self, weights: Doubles, rng: np.random.Generator) -> list[_Column]:
+    def best(self, weights: Float64Array, rng: np.random.Generator) -> list[_Column]:
         return _fitted(self.lists, weights, self._fit, rng)
 
     def random(self, rng: np.random.Generator) -> _Column:
@@ -530,7 +537,7 @@ class _Trees:
         feature, threshold, leaf = (np.array(part) for part in zip(*functions, strict=True))
         return {"feature_": feature, "threshold_": threshold, "leaf_": leaf}
 
-    def _fit(self, matrix: Any, target: Doubles, weights: Doubles) -> _Column:
+    def _fit(self, matrix: Any, target: Float64Array, weights: Float64Array) -> _Column:
         feature, cut, leaf, end = _grow(self.level, -(matrix @ target), self.depth)
         bits = leaf[end]
         threshold = [self._threshold(f, c) for f, c in zip(feature, cut, strict=True)]
@@ -553,7 +560,7 @@ class _Stumps(_Trees):
 
     depth = 1
 
-    def best(self, weights: Doubles, rng: np.random.Generator) -> list[_Column]:
+    def best(self, weights: Float64Array, rng: np.random.Generator) -> list[_Column]:
         score, cut = _best_cuts(self.level, self.lists.one, self.lists.other, weights)
         some = np.argsort(-score, kind="stable")[:MOST_STUMPS]
         return _best_first([self._stump(int(f), int(cut[f]), float(score[f])) for f in some])
@@ -566,7 +573,7 @@ LEARNERS: dict[str, Callable[[Rows, _Lists], _Learner]] = {
 }
 
 
-def _cuts(column: Rows) -> Doubles:
+def _cuts(column: Rows) -> Float64Array:
     """Between the distinct values, or between quantiles if there are too many."""
     values = np.unique(column).astype(np.float64)
     if len(values) > LEVELS:
@@ -576,7 +583,7 @@ def _cuts(column: Rows) -> Doubles:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _weighted_distance(w: Doubles, apart: Octets) -> Doubles:
+def _weighted_distance(w: Float64Array, apart: Octets) -> Float64Array:
     """Of each pair."""
     distance = np.zeros(apart.shape[1])
     for b in range(apart.shape[0]):
@@ -587,7 +594,7 @@ def _weighted_distance(w: Doubles, apart: Octets) -> Doubles:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _gains(coefficients: Floats, apart: Octets) -> Doubles:
+def _gains(coefficients: Float32Array, apart: Octets) -> Float64Array:
     """What each bit's weight takes off the violation of a plane."""
     gains = np.zeros(apart.shape[0])
     for b in range(apart.shape[0]):
@@ -600,11 +607,11 @@ def _gains(coefficients: Floats, apart: Octets) -> Doubles:
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _worst_rankings(
-    distance: Doubles,
+    distance: Float64Array,
     start: NDArray[np.int64],
     n_relevant: NDArray[np.int64],
     is_ndcg: bool,
-    coefficients: Floats,
+    coefficients: Float32Array,
 ) -> float:
     """Fill in the coefficients of the most violated rankings, and return their mean loss."""
     total = 0.0
@@ -630,7 +637,9 @@ def _worst_rankings(
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _worst_auc(relevant: Doubles, irrelevant: Doubles, before: NDArray[np.int64]) -> float:
+def _worst_auc(
+    relevant: Float64Array, irrelevant: Float64Array, before: NDArray[np.int64]
+) -> float:
     """How many irrelevant rows come before each relevant one, from sorted distances; the loss."""
     b, wrong = 0, 0
     for r in range(len(relevant)):
@@ -642,7 +651,9 @@ def _worst_auc(relevant: Doubles, irrelevant: Doubles, before: NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _worst_ndcg(relevant: Doubles, irrelevant: Doubles, before: NDArray[np.int64]) -> float:
+def _worst_ndcg(
+    relevant: Float64Array, irrelevant: Float64Array, before: NDArray[np.int64]
+) -> float:
     """How many irrelevant rows come before each relevant one, from sorted distances; the loss."""
     p, q = len(relevant), len(irrelevant)
     discount = 1 / np.log2(2.0 + np.arange(p + q))
@@ -667,7 +678,7 @@ def _worst_ndcg(relevant: Doubles, irrelevant: Doubles, before: NDArray[np.int64
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _settle(indptr: Ints, indices: Ints, data: Doubles, target: Doubles) -> None:
+def _settle(indptr: Ints, indices: Ints, data: Float64Array, target: Float64Array) -> None:
     """Flip entries of ±1 while that makes tᵀAt smaller."""
     for _ in range(SWEEPS):
         changed = False
@@ -684,8 +695,8 @@ def _settle(indptr: Ints, indices: Ints, data: Doubles, target: Doubles) -> None
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _best_cuts(
-    level: NDArray[Any], one: Ints, other: Ints, weights: Doubles
-) -> tuple[Doubles, NDArray[np.int64]]:
+    level: NDArray[Any], one: Ints, other: Ints, weights: Float64Array
+) -> tuple[Float64Array, NDArray[np.int64]]:
     """For each row of levels, the largest sum of weights that a cut tells apart, and that cut."""
     score, cut = np.zeros(level.shape[0]), np.zeros(level.shape[0], np.int64)
     rise = np.empty(int(level.max()) + 1)
@@ -705,7 +716,9 @@ def _best_cuts(
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _grow(level: Octets, pull: Doubles, depth: int) -> tuple[Ints, Ints, Bit, NDArray[np.int64]]:
+def _grow(
+    level: Octets, pull: Float64Array, depth: int
+) -> tuple[Ints, Ints, Bit, NDArray[np.int64]]:
     """A tree whose leaves differ most in the mean sign of the pull, and where rows end in it.
 
     A split maximises the sum over both sides of (Σ pull)² / Σ |pull|; a node that no split makes
@@ -736,7 +749,7 @@ def _grow(level: Octets, pull: Doubles, depth: int) -> tuple[Ints, Ints, Bit, ND
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _best_split(sums: Doubles) -> tuple[float, int]:
+def _best_split(sums: Float64Array) -> tuple[float, int]:
     """How much better the best split of a node is than none, and after which level it is."""
     pull, size = sums[:, 0].sum(), sums[:, 1].sum()
     best, cut, left, weight = 0.0, 255, 0.0, 0.0

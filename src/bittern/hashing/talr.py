@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from bittern.checks import check_count
+from bittern.checks import check_choice, check_count, check_number
 from bittern.errors import InputError
-from bittern.hashing.base import check_choice, check_number
 from bittern.hashing.gradient import GradientHasher
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_array, check_labels, row_blocks
+from bittern.checks import Float32Array, check_array, check_labels, row_blocks
 from bittern.errors import InputError
 from bittern.relevance import Relevance
 
 __all__ = ["Targets"]
 
-Floats = NDArray[np.float32]
 WAYS = "class labels, multi-hot tags (n, n_tags), or a square Relevance of the training rows"
 
 
@@ -28,7 +27,7 @@ class Targets:
 
     n: int
     labels: NDArray[np.intp] | None = None  # (n,) classes numbered from 0
-    tags: Floats | None = None  # (n, n_tags) zeros and ones
+    tags: Float32Array | None = None  # (n, n_tags) zeros and ones
     relevance: Relevance | None = None  # (n, n)
 
     @classmethod
@@ -57,7 +56,7 @@ class Targets:
         _check_length(len(labels), n, name)
         return cls(n, labels=np.unique(labels, return_inverse=True)[1])
 
-    def affinity(self, rows: Any = None, columns: Any = None) -> Floats:
+    def affinity(self, rows: Any = None, columns: Any = None) -> Float32Array:
         """Affinities of some rows (all, if not said) to some others, 0 … 1, as a dense block."""
         rows = np.arange(self.n) if rows is None else np.asarray(rows)
         columns = np.arange(self.n) if columns is None else np.asarray(columns)
@@ -93,7 +92,7 @@ class Targets:
         assert self.relevance is not None
         return self.relevance
 
-    def indicators(self, random_state: np.random.Generator, most: int = 256) -> Floats:
+    def indicators(self, random_state: np.random.Generator, most: int = 256) -> Float32Array:
         """Columns ``(n, m)`` that say what each row is: classes, tags, or affinities.
 
         For a Relevance, the affinities to ``most`` random rows.

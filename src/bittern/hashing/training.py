@@ -12,18 +12,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from bittern.checks import PositionArray
 from bittern.errors import FileError, InputError
-from bittern.files import atomic_write, reading
 from bittern.hashing.networks import HashNetwork
 from bittern.hashing.targets import Targets
+from bittern.io.files import atomic_write, reading
 from bittern.progress import Bar
 
 __all__ = ["Plan", "Trainer", "balanced_batches"]
 
-Indices = NDArray[np.intp]
 Loss = Callable[[Tensor, Tensor, float], Tensor]
 LEAST_OF_A_CLASS = 5  # rows in a batch, if there are more classes than it can hold
 WARM_UP = 0.1  # of all steps
@@ -72,7 +71,7 @@ class Trainer:
     def __init__(
         self,
         network: HashNetwork,
-        inputs: Callable[[Indices, np.random.Generator], Tensor],
+        inputs: Callable[[PositionArray, np.random.Generator], Tensor],
         targets: Targets,
         loss: Loss,
         plan: Plan,
@@ -136,7 +135,7 @@ class Trainer:
             progress.best = progress.epoch
             self.best = _copied(self.network)
 
-    def _step(self, rows: Indices, rng: np.random.Generator, step: int) -> float:
+    def _step(self, rows: PositionArray, rng: np.random.Generator, step: int) -> float:
         t = step / (self.plan.n_epochs * self._n_batches)
         for group, rate in zip(self._optimiser.param_groups, self._rates, strict=True):
             group["lr"] = rate * _schedule(t)
@@ -190,7 +189,7 @@ class Trainer:
 
 def balanced_batches(
     targets: Targets, size: int, n_batches: int, rng: np.random.Generator
-) -> Iterator[Indices]:
+) -> Iterator[PositionArray]:
     """Rows of each batch: as many of each class, or any rows if there are no classes.
 
     If there are more classes than fit with five rows each, every batch has some of them.  Rows of
@@ -211,7 +210,7 @@ def balanced_batches(
         yield np.unique(np.array(rows))
 
 
-def _endless(rows: Indices, rng: np.random.Generator) -> Iterator[Any]:
+def _endless(rows: PositionArray, rng: np.random.Generator) -> Iterator[Any]:
     while True:
         yield from rng.permutation(rows)
 

@@ -10,12 +10,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from bittern.checks import Float64Array
 from bittern.errors import InputError
 from bittern.hashing.base import Rows
 
 __all__ = ["Forest"]
 
-Doubles = NDArray[np.float64]
 Ints = NDArray[np.int32]
 TILE = 64  # rows that go down a tree side by side
 
@@ -30,10 +30,10 @@ class Forest:
     """
 
     feature: Ints  # (n_nodes,)
-    threshold: Doubles  # (n_nodes,)
+    threshold: Float64Array  # (n_nodes,)
     left: Ints  # (n_nodes,)
     right: Ints  # (n_nodes,)
-    value: Doubles  # (n_nodes,)
+    value: Float64Array  # (n_nodes,)
     roots: Ints  # (n_trees,)
     first: Ints  # (n_sums + 1,)
 
@@ -82,7 +82,7 @@ class Forest:
         """The fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def sums(self, X: Rows) -> Doubles:
+    def sums(self, X: Rows) -> Float64Array:
         """The sums of rows, ``(n, n_sums)``, added in the order of the trees."""
         least = int(self.feature.max()) + 1
         if X.shape[1] < least:
@@ -141,14 +141,14 @@ def _heights(left: Ints, right: Ints) -> Ints:
 def _add_trees(
     X: Rows,
     feature: Ints,
-    threshold: Doubles,
+    threshold: Float64Array,
     left: Ints,
     right: Ints,
-    value: Doubles,
+    value: Float64Array,
     roots: Ints,
     first: Ints,
     height: Ints,
-    out: Doubles,
+    out: Float64Array,
 ) -> None:
     """Add the sums of rows to ``out``; the rows of a tile take each step together."""
     columns = np.zeros((X.shape[1], TILE), X.dtype)

@@ -9,17 +9,17 @@
 from __future__ import annotations
 
 from bittern.index.base import Index
-from bittern.index.comparison import RankingComparison, compare_with_ranking
 from bittern.index.exchange import read_faiss, read_octets, write_faiss, write_octets
 from bittern.index.flat import FlatIndex
 from bittern.index.hits import Hits
-from bittern.index.lookups import TableProfile, table_profile
 from bittern.index.multi import MultiIndex
 from bittern.index.rerank import DISTANCES, rerank, rerank_asymmetric
-from bittern.index.surface import TableSurface, table_surface
 from bittern.index.table import TableIndex
 from bittern.index.tables import Tables
 from bittern.registry import Registry
+from bittern.tables.profile import TableProfile, table_profile
+from bittern.tables.ranking import RankingComparison, compare_with_ranking
+from bittern.tables.surface import TableSurface, table_surface
 
 KINDS: tuple[type[Index], ...] = (FlatIndex, MultiIndex, TableIndex)
 INDEXES: Registry[type[Index]] = Registry("index", {kind.kind: kind for kind in KINDS})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bittern.checks import row_blocks
 from bittern.errors import FileError, InputError
 from bittern.index.tables import Tables
-from bittern.threads import available_threads, run_blocks
+from bittern.parallel import available_threads, run_blocks
 
 __all__ = ["Buckets", "Found", "query_blocks"]
 

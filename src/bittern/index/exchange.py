@@ -10,9 +10,9 @@ import numpy as np
 from bittern.checks import check_type
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError, MissingExtraError
-from bittern.files import atomic_write, existing_file, reading
 from bittern.index.base import Index
-from bittern.numpyfiles import stored_arrays
+from bittern.io.files import atomic_write, existing_file, reading
+from bittern.io.npz import stored_arrays
 
 __all__ = ["read_faiss", "read_octets", "write_faiss", "write_octets"]
 

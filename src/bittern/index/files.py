@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from bittern.codes import Codes
 from bittern.errors import FileError
-from bittern.files import atomic_write, existing_file, reading
 from bittern.index.rows import Rows
-from bittern.numpyfiles import StoredArray, stored_arrays
+from bittern.io.files import atomic_write, existing_file, reading
+from bittern.io.npz import StoredArray, stored_arrays
 
 __all__ = ["StoredIndex", "of_other_kind", "read", "restoring", "write"]
 

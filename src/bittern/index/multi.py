@@ -15,7 +15,7 @@ from bittern.index.scan import EVERYTHING, Part, Scan, join_blocks, query_blocks
 from bittern.index.segments import MOST_SEGMENTS, arrays_of, build, restored
 from bittern.kernels import shells
 from bittern.kernels.shells import Buckets
-from bittern.threads import run_blocks
+from bittern.parallel import run_blocks
 
 __all__ = ["MultiIndex"]
 

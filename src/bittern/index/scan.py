@@ -15,7 +15,7 @@ from bittern.kernels import runs, tiles, vectors
 from bittern.kernels.found import Found, nothing_found, put_in_order
 from bittern.kernels.long import RUN
 from bittern.kernels.shells import TAKE
-from bittern.threads import available_threads, run_blocks
+from bittern.parallel import available_threads, run_blocks
 
 __all__ = ["EVERYTHING", "Part", "Scan", "join_blocks", "query_blocks", "scan_for"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bittern.errors import InputError
 from bittern.index.base import Words
 from bittern.kernels.shells import Buckets, fill, lay_codes
-from bittern.threads import run_blocks
+from bittern.parallel import run_blocks
 
 __all__ = ["MOST_SEGMENTS", "arrays_of", "build", "restored"]
 

@@ -16,7 +16,7 @@ from bittern.index.base import Index, Mask, Nearest, Where, Within, Words
 from bittern.index.buckets import Buckets, query_blocks
 from bittern.index.hits import FAR, NONE, Hits
 from bittern.index.tables import MOST_KEY_BITS, Tables
-from bittern.threads import run_blocks
+from bittern.parallel import run_blocks
 
 __all__ = ["TableIndex"]
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_array, check_type
+from bittern.checks import Float64Array, check_array, check_type
 from bittern.errors import InputError
 from bittern.metrics.ranks import ratio
 from bittern.profile import TieProfile
 
 __all__ = ["ELEVEN", "Curve", "interpolated_ap", "interpolated_pr_curve", "pr_curve"]
 
-Doubles = NDArray[np.float64]
 ELEVEN = np.arange(11) / 10  # recall 0, 0.1, …, 1
 
 
@@ -22,9 +21,9 @@ ELEVEN = np.arange(11) / 10  # recall 0, 0.1, …, 1
 class Curve:
     """Precision against recall; ``radius`` is the distance of each point, None if interpolated."""
 
-    recall: Doubles
-    precision: Doubles
-    radius: Doubles | None = None
+    recall: Float64Array
+    precision: Float64Array
+    radius: Float64Array | None = None
 
     def __len__(self) -> int:
         return len(self.recall)
@@ -60,12 +59,12 @@ def interpolated_pr_curve(profile: TieProfile, recalls: ArrayLike = ELEVEN) -> C
     return Curve(levels, mean)
 
 
-def interpolated_ap(profile: TieProfile) -> Doubles:
+def interpolated_ap(profile: TieProfile) -> Float64Array:
     """Mean of interpolated precision at recall 0, 0.1, …, 1; NaN with nothing relevant."""
     return _interpolated(profile, ELEVEN).mean(axis=1)
 
 
-def _interpolated(profile: TieProfile, recalls: Doubles) -> Doubles:
+def _interpolated(profile: TieProfile, recalls: Float64Array) -> Float64Array:
     """Precision of each query at each recall, ``(n_queries, n_recalls)``."""
     found = np.cumsum(profile.relevant, axis=1)
     precision = ratio(found.astype(np.float64), np.cumsum(profile.total, axis=1))
@@ -83,7 +82,7 @@ def _interpolated(profile: TieProfile, recalls: Doubles) -> Doubles:
 
 def _pooled_by_radius(
     profile: TieProfile,
-) -> tuple[Doubles, NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[Float64Array, NDArray[np.int64], NDArray[np.float64]]:
     """Radii ascending, with items and relevant items at each, summed over queries."""
     total, relevant = profile.total, profile.relevant
     if profile.distances is None:
@@ -103,7 +102,7 @@ def _pooled_by_radius(
     )
 
 
-def _check_recalls(recalls: ArrayLike) -> Doubles:
+def _check_recalls(recalls: ArrayLike) -> Float64Array:
     levels = np.atleast_1d(check_array(recalls, "interpolated_pr_curve: recalls"))
     if levels.dtype.kind not in "iuf":
         raise InputError(f"interpolated_pr_curve: recalls must lie in [0, 1], got {recalls!r}.")

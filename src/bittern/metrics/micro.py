@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bittern.checks import Float64Array
 from bittern.metrics.curves import pr_curve
 from bittern.metrics.precision import retrieved_at
 from bittern.metrics.ranks import ratio
 from bittern.profile import TieProfile
 
 __all__ = ["Pooled", "auprc", "micro_fbeta", "micro_precision", "micro_recall"]
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,8 +24,8 @@ class Pooled:
     values, so that queries can be resampled.
     """
 
-    parts: Doubles
-    value: Callable[[Doubles], Doubles]
+    parts: Float64Array
+    value: Callable[[Float64Array], Float64Array]
 
     def __call__(self) -> float:
         """The value over all queries."""
@@ -52,7 +50,7 @@ def micro_fbeta(
     """Weighted harmonic mean of micro precision and micro recall (eq. 3.10 of [Moran-2016])."""
     at = retrieved_at(profile, cutoff, radius)
 
-    def value(sums: Doubles) -> Doubles:
+    def value(sums: Float64Array) -> Float64Array:
         found, retrieved, relevant = sums.T
         whole = np.where(relevant > 0, retrieved + beta**2 * relevant, 0.0)
         return ratio((1 + beta**2) * found, whole)
@@ -89,7 +87,7 @@ def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
         axis=1,
     ).astype(np.float64)
 
-    def value(sums: Doubles) -> Doubles:
+    def value(sums: Float64Array) -> Float64Array:
         found, retrieved = sums[:, :n_columns], sums[:, n_columns:-1]
         precision = ratio(found, retrieved)
         recall = ratio(found, np.broadcast_to(sums[:, -1:], found.shape))
@@ -98,7 +96,7 @@ def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
     return Pooled(parts, value)
 
 
-def _area(precision: Doubles, recall: Doubles, trapezoid: bool) -> Doubles:
+def _area(precision: Float64Array, recall: Float64Array, trapezoid: bool) -> Float64Array:
     """Area under each row's curve."""
     step = np.diff(recall, axis=1, prepend=0.0)  # NaN, like the area, if nothing is relevant
     height = np.where(recall > 0, precision, 0.0)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from bittern.checks import row_blocks
 from bittern.errors import InputError
+from bittern.parallel import run_blocks
 from bittern.profile import TieProfile
-from bittern.threads import run_blocks
 
 __all__ = ["break_ties", "cutoffs_of", "each_query", "inside_radius", "ratio"]
 

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from bittern.checks import check_type
 from bittern.codes import Codes
 from bittern.errors import InputError, PositionError
+from bittern.io.trec import Qrels, Run
+from bittern.parallel import Progress
 from bittern.profile import storage
 from bittern.relevance.base import Relevance
-from bittern.threads import Progress
-from bittern.trec import Qrels, Run
 
 __all__ = ["TieProfile"]
 
@@ -139,7 +139,7 @@ class TieProfile:
         Every query of either file is there: one without judgements has nothing relevant, one
         without results has retrieved nothing.  Judgements below 0 count as not relevant.
         """
-        from bittern.trec import read_qrels, read_run
+        from bittern.io.trec import read_qrels, read_run
 
         return cls.from_run(read_run(run), read_qrels(qrels))
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from bittern.checks import check_type
 from bittern.codes import Codes
 from bittern.errors import InputError
+from bittern.parallel import Progress, available_threads, run_blocks
 from bittern.relevance.base import Relevance
-from bittern.threads import Progress, available_threads, run_blocks
 
 __all__ = ["count_codes"]
 

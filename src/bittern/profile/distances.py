@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import check_array, check_same_length, check_type, row_blocks
 from bittern.errors import InputError
+from bittern.parallel import Progress
 from bittern.profile.tallies import Columns, Counts, are_radii, refuse_merging, tally, tally_values
 from bittern.relevance.base import Relevance
-from bittern.threads import Progress
 
 __all__ = ["count_distances"]
 

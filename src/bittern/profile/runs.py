@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.io.trec import Qrels, Run, trec_order
 from bittern.profile.tallies import Counts, tally_values
-from bittern.trec import Qrels, Run, trec_order
 
 __all__ = ["CountedRun", "count_run"]
 

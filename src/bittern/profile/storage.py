@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bittern.errors import FileError, InputError
-from bittern.files import atomic_write, existing_file, reading
+from bittern.io.files import atomic_write, existing_file, reading
 
 if TYPE_CHECKING:
     from bittern.profile.base import TieProfile

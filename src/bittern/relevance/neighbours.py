@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_array, check_count, check_vectors, row_blocks
+from bittern.checks import Float64Array, check_array, check_count, check_vectors, row_blocks
 from bittern.errors import InputError
 from bittern.relevance.base import MEMORY
 from bittern.relevance.sparse import MAX_GAIN, SparseRelevance
 
 __all__ = ["ball_radius", "nearest", "within"]
 
-Doubles = NDArray[np.float64]
 LARGEST = 1e140  # its square is a double, and so is a sum of many
 
 
@@ -139,7 +138,7 @@ class _Pairs:
         #: bound on the rounding error of a squared distance from matrix products
         self.margin = 8 * np.finfo(np.float64).eps * (q.shape[1] + 4) * largest
 
-    def blocks(self) -> Iterator[tuple[slice, Doubles]]:
+    def blocks(self) -> Iterator[tuple[slice, Float64Array]]:
         """Slices of queries, each with its squared distances to the whole database."""
         # A block of distances, its boolean mask, and the indices found in it.
         for rows in row_blocks(len(self._queries), 32 * self.n_database, self._memory):
@@ -153,11 +152,11 @@ class _Pairs:
             block += self._database_squares
             yield rows, block
 
-    def distances(self, squares: Doubles) -> Doubles:
+    def distances(self, squares: Float64Array) -> Float64Array:
         """Distances of squared ones: Euclidean, or 1 - cos, half the square between unit rows."""
         return squares / 2 if self._cosine else np.sqrt(np.maximum(squares, 0))
 
-    def squares(self, distances: Doubles) -> Doubles:
+    def squares(self, distances: Float64Array) -> Float64Array:
         """The inverse of :meth:`distances`."""
         return 2 * distances if self._cosine else distances**2
 
@@ -166,9 +165,9 @@ class _Pairs:
         rows: slice,
         row: NDArray[np.intp],
         column: NDArray[np.intp],
-        square: Doubles,
-        limits: Doubles,
-    ) -> Doubles:
+        square: Float64Array,
+        limits: Float64Array,
+    ) -> Float64Array:
         """Squared distances, measured directly where one is within the margin of a limit."""
         gap = np.abs(square[:, None] - limits)
         rounding = 4 * np.finfo(np.float64).eps * limits  # of a radius squared
@@ -177,7 +176,7 @@ class _Pairs:
         settled[doubtful] = self.direct(rows, row[doubtful], column[doubtful])
         return settled
 
-    def direct(self, rows: slice, row: NDArray[np.intp], column: NDArray[np.intp]) -> Doubles:
+    def direct(self, rows: slice, row: NDArray[np.intp], column: NDArray[np.intp]) -> Float64Array:
         """Squared distances of listed pairs, by their differences."""
         out = np.empty(len(row))
         for some in row_blocks(len(row), 24 * self._queries.shape[1], self._memory):
@@ -186,11 +185,11 @@ class _Pairs:
             out[some] = _squares(q - d)
         return out
 
-    def _rows(self, vectors: NDArray[Any], rows: slice) -> Doubles:
+    def _rows(self, vectors: NDArray[Any], rows: slice) -> Float64Array:
         """Rows in double precision, centred (which changes no distance) or of unit length."""
         return self._unit(vectors[rows].astype(np.float64)) - self._centre
 
-    def _unit(self, rows: Doubles) -> Doubles:
+    def _unit(self, rows: Float64Array) -> Float64Array:
         if not self._cosine:
             return rows
         lengths = np.sqrt(_squares(rows))
@@ -203,8 +202,8 @@ class _Pairs:
 
 
 def _nearest_of_block(
-    pairs: _Pairs, rows: slice, block: Doubles, k: int
-) -> tuple[Doubles, NDArray[np.intp], NDArray[np.intp]]:
+    pairs: _Pairs, rows: slice, block: Float64Array, k: int
+) -> tuple[Float64Array, NDArray[np.intp], NDArray[np.intp]]:
     """Squared distance, row and column of the k nearest of each row, nearest first.
 
     A pair whose square in the block is infinite is never taken.
@@ -226,7 +225,7 @@ def _lists(
     return SparseRelevance.from_lists(offsets, np.concatenate(items), np.concatenate(gains), n)
 
 
-def _check_balls(radii: Any, gains: Any) -> tuple[Doubles, NDArray[np.int64]]:
+def _check_balls(radii: Any, gains: Any) -> tuple[Float64Array, NDArray[np.int64]]:
     """Radii ascending, with their gains."""
     r, g = check_array(radii, "Relevance: radii"), check_array(gains, "Relevance: gains")
     if r.dtype.kind not in "iuf":
@@ -265,5 +264,5 @@ def _check_scale(vectors: NDArray[Any], owner: str) -> None:
         )
 
 
-def _squares(rows: Doubles) -> Doubles:
+def _squares(rows: Float64Array) -> Float64Array:
     return np.einsum("ij,ij->i", rows, rows)

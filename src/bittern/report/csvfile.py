@@ -7,8 +7,8 @@ import io
 from math import isnan
 from typing import Any
 
+from bittern.analysis import Summary, summarise
 from bittern.experiments.records import Records
-from bittern.experiments.statistics import Summary, summarise
 
 __all__ = ["COLUMNS", "to_csv"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isnan
 
-from bittern.experiments.statistics import Difference, Differences
+from bittern.analysis import Difference, Differences
 from bittern.report.grid import DIGITS, metric_title
 from bittern.report.markdown import markdown_text
 from bittern.report.text import aligned

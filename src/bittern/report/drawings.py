@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bittern.errors import FileError, InputError
 from bittern.experiments.records import Records
-from bittern.files import atomic_write
+from bittern.io.files import atomic_write
 from bittern.registry import Registry
 from bittern.report.charts import Plate
 from bittern.report.page.areas import area_plate

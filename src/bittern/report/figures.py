@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bittern.errors import InputError
-from bittern.files import atomic_write
 from bittern.index import RankingComparison
+from bittern.io.files import atomic_write
 from bittern.metrics import Curve
 
 __all__ = ["draw_pr_curves", "draw_tables", "draw_tie_spread", "figure_format"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isnan
 
-from bittern.errors import InputError
-from bittern.experiments.records import Records
-from bittern.experiments.statistics import (
+from bittern.analysis import (
     Summary,
     Verdicts,
     best_by_length,
     compare_methods,
     summarise,
 )
+from bittern.errors import InputError
+from bittern.experiments.records import Records
 from bittern.metrics import METRICS, parse
 
 __all__ = ["DIGITS", "Entry", "Grid", "grid_of", "metric_title", "missing"]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from math import isnan
 
-from bittern.experiments.averages import Surface, mean_surface
+from bittern.analysis import summarise
+from bittern.analysis.averages import Surface, mean_surface
 from bittern.experiments.records import PROTOCOL, Records
-from bittern.experiments.statistics import summarise
 from bittern.report.grid import DIGITS, Entry, Grid, grid_of
 from bittern.report.text import caption
 from bittern.report.words import in_words

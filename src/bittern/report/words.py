@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bittern.experiments.records import Records
-from bittern.experiments.statistics import (
+from bittern.analysis import (
     Leader,
     Summary,
     Verdicts,
@@ -14,6 +13,7 @@ from bittern.experiments.statistics import (
     leaders,
     summarise,
 )
+from bittern.experiments.records import Records
 from bittern.report.grid import DIGITS, metric_title
 
 __all__ = ["in_words", "listed", "sentences"]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bittern.errors import BitternError, FileError, MissingExtraError
-from bittern.files import existing_file
+from bittern.io.files import existing_file
 
 __all__ = ["DuckFile", "duckdb_library", "first_line", "quoted"]
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError
-from bittern.files import existing_file, reading
 from bittern.index.base import Index
 from bittern.index.hits import Hits
 from bittern.index.multi import MultiIndex
+from bittern.io.files import existing_file, reading
 from bittern.store.base import TITLE, Collection, Ids, Items
 from bittern.store.duckfile import DuckFile, duckdb_library, first_line, quoted
 from bittern.store.metadata import IN_JSON, Column, Columns, value_of

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from bittern.checks import check_count
 from bittern.codes import MAX_BITS, Codes
 from bittern.errors import BitternError, FileError, InputError
-from bittern.files import reading
-from bittern.numpyfiles import stored_arrays
+from bittern.io.files import reading
+from bittern.io.npz import stored_arrays
 
 if TYPE_CHECKING:
     from bittern.features.base import Feature

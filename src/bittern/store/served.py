@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from bittern.checks import row_blocks
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError
-from bittern.files import existing_file
 from bittern.index.hits import FAR, NONE, Hits
+from bittern.io.files import existing_file
 from bittern.store.address import Address
 from bittern.store.base import TITLE, Collection, Ids, Items
 from bittern.store.conditions import to_milvus

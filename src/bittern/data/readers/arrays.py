@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import check_labels
-from bittern.data.arraytable import ArrayTable, Stored, open_table
 from bittern.data.dataset import Dataset
 from bittern.data.spec import DatasetSpec
 from bittern.errors import FileError, InputError
+from bittern.io.arrays import ArrayTable, Stored, open_table
 
 __all__ = ["ARRAYS", "EMBEDDINGS"]
 

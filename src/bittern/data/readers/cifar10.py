@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.data.archives import read_members
 from bittern.data.dataset import Dataset
-from bittern.data.pickles import MOST_BYTES, read_pickle
 from bittern.data.rows import Rows
 from bittern.data.spec import DatasetSpec, Source
 from bittern.data.stacked import DecodedRows, StackedRows
 from bittern.errors import FileError
-from bittern.files import existing_file
-from bittern.numpyfiles import stored_arrays
+from bittern.io.archives import read_members
+from bittern.io.files import existing_file
+from bittern.io.npz import stored_arrays
+from bittern.io.pickles import MOST_BYTES, read_pickle
 from bittern.registry import Registry
 
 __all__ = ["FEATURES", "SPEC", "load"]

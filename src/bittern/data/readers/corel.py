@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import check_count
-from bittern.data.arrayfiles import read_npz
 from bittern.data.dataset import Dataset
 from bittern.data.readers import folder as folders
 from bittern.data.rows import ImageFiles, Rows
 from bittern.data.spec import DatasetSpec
 from bittern.data.zipimages import ZipImages, list_pictures
 from bittern.errors import FileError, InputError
+from bittern.io.array_files import read_npz
 from bittern.registry import Registry
 
 __all__ = ["COREL5K", "COREL1000", "COREL1000_NAMES", "SPEC", "load"]

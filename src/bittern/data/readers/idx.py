@@ -15,9 +15,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.data.reading import reading, refuse_excess
 from bittern.errors import FileError
-from bittern.files import existing_file
+from bittern.io.files import existing_file
+from bittern.io.finding import reading, refuse_excess
 
 __all__ = ["read_idx"]
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.data.dataset import Dataset
-from bittern.data.hdf5 import stored_datasets
-from bittern.data.matlab5 import matlab_version, read_matrices
-from bittern.data.reading import find_file
 from bittern.data.spec import DatasetSpec, Source
 from bittern.errors import FileError
+from bittern.io.finding import find_file
+from bittern.io.hdf5 import stored_datasets
+from bittern.io.matlab import matlab_version, read_matrices
 
 __all__ = ["SPEC", "load"]
 

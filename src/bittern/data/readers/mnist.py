@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from bittern.data.dataset import Dataset
 from bittern.data.readers.idx import read_idx
-from bittern.data.reading import find_file
 from bittern.data.spec import DatasetSpec, Source
 from bittern.data.stacked import StackedRows
 from bittern.errors import FileError
+from bittern.io.finding import find_file
 
 __all__ = ["FASHION_MNIST", "MNIST"]
 

@@ -26,9 +26,14 @@ from bittern.checks import check_count
 from bittern.data.dataset import Dataset
 from bittern.data.rows import ImageFiles, Rows, SparseRows
 from bittern.data.spec import DatasetSpec
-from bittern.data.tables import read_bits, read_counts, read_lines, read_words
 from bittern.errors import FileError
-from bittern.files import existing_file
+from bittern.io.files import existing_file
+from bittern.io.text import (
+    read_bits,
+    read_counts,
+    read_lines,
+    read_words,
+)
 from bittern.registry import Registry
 
 __all__ = ["SPEC", "TEXTS", "load"]

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.data.dataset import Dataset
-from bittern.data.hdf5 import StoredDataset, stored_datasets
 from bittern.data.readers.vectors import read_vectors
 from bittern.data.spec import DatasetSpec, Source
 from bittern.data.stacked import StackedRows
 from bittern.errors import FileError
+from bittern.io.hdf5 import StoredDataset, stored_datasets
 
 __all__ = ["SPEC", "GroundTruth", "ground_truth", "load"]
 

@@ -28,7 +28,7 @@ from bittern.data.rows import ImageFiles, Rows, Texts
 from bittern.data.spec import DatasetSpec
 from bittern.data.topicfiles import Topic, read_topics
 from bittern.errors import FileError, InputError
-from bittern.trec import Qrels, read_qrels
+from bittern.io.trec import Qrels, read_qrels
 
 __all__ = ["SPEC", "Topics", "load", "topics"]
 

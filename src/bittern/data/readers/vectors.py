@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import FileError
-from bittern.files import existing_file
+from bittern.io.files import existing_file
 from bittern.registry import Registry
 
 __all__ = ["KINDS", "read_vectors"]

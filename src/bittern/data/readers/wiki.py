@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import check_vectors
-from bittern.data.arrayfiles import read_mat, read_npz
 from bittern.data.dataset import Dataset
 from bittern.data.spec import DatasetSpec
-from bittern.data.tables import read_lines
 from bittern.errors import FileError, InputError
-from bittern.files import existing_file
+from bittern.io.array_files import read_mat, read_npz
+from bittern.io.files import existing_file
+from bittern.io.text import read_lines
 
 __all__ = ["CATEGORIES", "SPEC", "load"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_count, check_positions, check_same_length
+from bittern.checks import PositionArray, check_count, check_positions, check_same_length
 from bittern.data.dataset import Dataset
 from bittern.errors import InputError
 
@@ -22,16 +22,14 @@ __all__ = ["SETS", "Split"]
 
 SETS = ("train", "validation_queries", "validation_database", "queries", "database")
 
-Positions = NDArray[np.intp]
 
-
-def _nothing() -> Positions:
+def _nothing() -> PositionArray:
     return np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Split:
-    """Positions of five sets of a dataset of ``n_items``, sorted and distinct.
+    """PositionArray of five sets of a dataset of ``n_items``, sorted and distinct.
 
     ``parts`` lists the pairs (inner, outer) of sets where the first lies inside the second on
     purpose.  All other pairs are *walls*: they share nothing, which is verified here; so whoever
@@ -43,11 +41,11 @@ class Split:
 
     name: str
     n_items: int
-    queries: Positions
-    database: Positions
-    train: Positions = field(default_factory=_nothing)
-    validation_queries: Positions = field(default_factory=_nothing)
-    validation_database: Positions = field(default_factory=_nothing)
+    queries: PositionArray
+    database: PositionArray
+    train: PositionArray = field(default_factory=_nothing)
+    validation_queries: PositionArray = field(default_factory=_nothing)
+    validation_database: PositionArray = field(default_factory=_nothing)
     parts: tuple[tuple[str, str], ...] = ()
     balanced_by: str = "nothing"
     random_state: int | None = None
@@ -65,7 +63,7 @@ class Split:
             self._check_wall(one, other)
 
     @property
-    def sets(self) -> dict[str, Positions]:
+    def sets(self) -> dict[str, PositionArray]:
         """The five sets by name."""
         return {name: getattr(self, name) for name in SETS}
 
@@ -147,7 +145,7 @@ class Split:
     def _same(self, one: str, other: str) -> bool:
         return np.array_equal(getattr(self, one), getattr(self, other))
 
-    def _clean(self, name: str) -> Positions:
+    def _clean(self, name: str) -> PositionArray:
         given = np.asarray(getattr(self, name))
         given = given.astype(np.intp) if given.size == 0 else given  # [] is an array of floats
         positions = check_positions(given, f"{self.name}: {name}", self.n_items)

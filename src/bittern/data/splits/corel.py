@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_count
+from bittern.checks import PositionArray, check_count
 from bittern.data.balance import Draws
 from bittern.data.dataset import Dataset
 from bittern.data.splits.base import Split
@@ -17,7 +17,6 @@ from bittern.errors import InputError
 
 __all__ = ["CorelSplit", "ExampleQueries", "corel", "deal"]
 
-Positions = NDArray[np.intp]
 
 QUARTERS = ("validation_queries", "validation_database", "queries", "database")
 
@@ -36,7 +35,7 @@ class ExampleQueries:
     first n columns and -1 in the others.
     """
 
-    images: Positions  # (n_queries, largest), -1 where there is none
+    images: PositionArray  # (n_queries, largest), -1 where there is none
     categories: NDArray[np.int64]  # (n_queries,)
 
     def __len__(self) -> int:
@@ -62,9 +61,9 @@ class CorelSplit(Split):
     ``database``.  The n-image queries draw on ``validation_queries`` and ``queries``.
     """
 
-    training_images: Positions  # (n_queries, largest), as in ExampleQueries
+    training_images: PositionArray  # (n_queries, largest), as in ExampleQueries
     training_categories: NDArray[np.int64]  # (n_queries,)
-    test_images: Positions
+    test_images: PositionArray
     test_categories: NDArray[np.int64]
 
     def __post_init__(self) -> None:
@@ -82,7 +81,7 @@ class CorelSplit(Split):
         """The n-image queries to the test database."""
         return ExampleQueries(self.test_images, self.test_categories)
 
-    def _check_examples(self, name: str, asked: ExampleQueries, pool: Positions) -> None:
+    def _check_examples(self, name: str, asked: ExampleQueries, pool: PositionArray) -> None:
         images = asked.images
         if images.ndim != 2 or asked.categories.shape != images.shape[:1]:
             raise InputError(
@@ -135,7 +134,7 @@ def corel(
     )
 
 
-def deal(groups: NDArray[np.int64], draws: Draws) -> dict[str, Positions]:
+def deal(groups: NDArray[np.int64], draws: Draws) -> dict[str, PositionArray]:
     """Every group's items dealt 1 : 3 : 1 : 3 to the :data:`QUARTERS`, within one of these shares.
 
     Every other group swaps the two collections, so that what is left over does not all go to one.
@@ -148,7 +147,7 @@ def deal(groups: NDArray[np.int64], draws: Draws) -> dict[str, Positions]:
     return {name: np.sort(order[quarter == i]) for i, name in enumerate(QUARTERS)}
 
 
-def two_collections(quarters: dict[str, Positions]) -> dict[str, Any]:
+def two_collections(quarters: dict[str, PositionArray]) -> dict[str, Any]:
     """The fields of a split whose training set is the whole training collection."""
     train = np.concatenate([quarters["validation_queries"], quarters["validation_database"]])
     parts = (("validation_queries", "train"), ("validation_database", "train"))
@@ -156,7 +155,7 @@ def two_collections(quarters: dict[str, Positions]) -> dict[str, Any]:
 
 
 def _examples(
-    dataset: Dataset, pool: Positions, sizes: tuple[int, ...], per_size: int, draws: Draws
+    dataset: Dataset, pool: PositionArray, sizes: tuple[int, ...], per_size: int, draws: Draws
 ) -> ExampleQueries:
     labels = dataset.labels
     assert labels is not None
@@ -177,7 +176,7 @@ def _examples(
     return ExampleQueries(images, np.repeat(categories, len(sizes) * per_size))
 
 
-def _distinct_subsets(members: Positions, n: int, count: int, draws: Draws) -> list[list[int]]:
+def _distinct_subsets(members: PositionArray, n: int, count: int, draws: Draws) -> list[list[int]]:
     found: dict[tuple[int, ...], None] = {}  # keeps the order of drawing
     while len(found) < count:
         found[tuple(np.sort(draws.shuffled(members)[:n]).tolist())] = None

@@ -14,7 +14,7 @@ from bittern.data.splits.base import Split
 from bittern.data.splits.corel import CorelSplit
 from bittern.data.splits.trecvid import TrecvidSplit
 from bittern.errors import FileError, InputError
-from bittern.files import atomic_write, existing_file
+from bittern.io.files import atomic_write, existing_file
 from bittern.registry import Registry
 
 __all__ = ["read", "write"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from bittern.checks import Float64Array
 
 __all__ = ["Estimate", "Resampling"]
 
-Doubles = NDArray[np.float64]
 RESAMPLES = 1000
 TAIL = 2.5  # per cent that a 95 % interval leaves out at each end
 
@@ -42,7 +42,7 @@ class Resampling:
         self._splits = _times_drawn(rng, n_splits)
         self._queries = _times_drawn(rng, n_queries)
 
-    def share(self, codes: Doubles, floats: Doubles) -> Estimate:
+    def share(self, codes: Float64Array, floats: Float64Array) -> Estimate:
         """The mean of codes' values by that of floats' values, where both are defined."""
         defined = ~np.isnan(codes) & ~np.isnan(floats)
         part, whole = np.where(defined, codes, 0.0), np.where(defined, floats, 0.0)
@@ -53,15 +53,15 @@ class Resampling:
         low, high = np.nanpercentile(shares, [TAIL, 100 - TAIL])
         return Estimate(float(part.sum() / whole.sum()), float(low), float(high))
 
-    def mean(self, values: Doubles) -> Estimate:
+    def mean(self, values: Float64Array) -> Estimate:
         """The mean of the values that are defined."""
         return self.share(values, np.ones_like(values))
 
-    def _sums(self, values: Doubles) -> Doubles:
+    def _sums(self, values: Float64Array) -> Float64Array:
         return ((self._splits @ values) * self._queries).sum(axis=1)
 
 
-def _times_drawn(rng: np.random.Generator, n: int) -> Doubles:
+def _times_drawn(rng: np.random.Generator, n: int) -> Float64Array:
     """How often each of n was drawn, ``(RESAMPLES, n)``."""
     drawn = rng.integers(0, n, (RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
     return np.bincount(drawn.ravel(), minlength=RESAMPLES * n).reshape(-1, n).astype(np.float64)

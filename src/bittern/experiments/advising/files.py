@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bittern.errors import FileError
 from bittern.experiments.advising.record import Advice
-from bittern.numpyfiles import stored_arrays
+from bittern.io.npz import stored_arrays
 
 __all__ = ["check_export", "export", "map_vectors"]
 

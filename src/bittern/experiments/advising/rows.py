@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_array, check_labels, check_vectors, row_blocks
+from bittern.checks import PositionArray, check_array, check_labels, check_vectors, row_blocks
 from bittern.errors import InputError
 
 __all__ = ["Material", "gather"]
 
-Positions = NDArray[np.intp]
 FEWEST = 200  # rows that anything can be said from
 MOST_QUERIES, MOST_TRAIN, MOST_DATABASE = 1_000, 5_000, 20_000
 
@@ -30,9 +29,9 @@ class Material:
     labels: NDArray[Any] | None  # (n,) classes, or (n, n_tags) zeros and ones
     n_given: int  # rows that the sample is from
     itemsize: int  # octets of a number as it was given
-    queries: Positions
+    queries: PositionArray
     n_validation: int  # of the queries, the first
-    others: Positions
+    others: PositionArray
     n_train: int
     random_state: int
 
@@ -51,7 +50,7 @@ class Material:
         """The queries that judge."""
         return slice(self.n_validation, len(self.queries))
 
-    def divide(self, split: int) -> tuple[Positions, Positions]:
+    def divide(self, split: int) -> tuple[PositionArray, PositionArray]:
         """Training rows and database of one split, disjoint, of the rows that are no queries."""
         rng = np.random.default_rng([self.random_state, 1 + split])
         order = rng.permutation(self.others)
@@ -112,7 +111,7 @@ def _checked_labels(labels: Any, n: int) -> NDArray[Any]:
     return tags.astype(bool)
 
 
-def _finite(given: Any, rows: Positions) -> NDArray[np.floating[Any]]:
+def _finite(given: Any, rows: PositionArray) -> NDArray[np.floating[Any]]:
     """The sampled rows in memory; one that is not finite is named as the user counts it."""
     sample = np.asarray(given[rows])
     for some in row_blocks(len(sample), 8 * sample.shape[1]):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import Float64Array
 from bittern.codes import Codes
 from bittern.errors import BitternError, MissingExtraError
 from bittern.experiments.advising.estimates import Resampling
@@ -23,7 +24,6 @@ from bittern.relevance import Relevance
 
 __all__ = ["Plan", "Report", "Skipped", "Trial", "Trials", "try_all", "warm_up"]
 
-Doubles = NDArray[np.float64]
 Report = Callable[[int, int, str], None]  # called with (done, all, what is being done)
 CHEAP = ("lsh", "pcah", "sh", "isohash", "itq", "dbq", "itq-cca", "sdh")  # seconds at most
 SHORTER = "shorter codes surely keep the target"
@@ -52,8 +52,8 @@ class Trial:
     n_bits: int
     learns_from_labels: bool
     hasher: Hasher  # as fitted in the first split
-    precision: list[Doubles] = field(default_factory=list)
-    recall: list[Doubles] = field(default_factory=list)  # at the cut-off; empty with labels
+    precision: list[Float64Array] = field(default_factory=list)
+    recall: list[Float64Array] = field(default_factory=list)  # at the cut-off; empty with labels
     fit_seconds: list[float] = field(default_factory=list)
     encode_seconds: list[float] = field(default_factory=list)  # of one vector
 
@@ -72,7 +72,7 @@ class Trials:
     """All that was tried, the ceilings of the splits, and what was left out."""
 
     trials: list[Trial] = field(default_factory=list)
-    ceilings: list[Doubles] = field(default_factory=list)  # (n_queries,) for each split
+    ceilings: list[Float64Array] = field(default_factory=list)  # (n_queries,) for each split
     skipped: list[Skipped] = field(default_factory=list)
 
 

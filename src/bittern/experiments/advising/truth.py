@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.checks import row_blocks
+from bittern.checks import Float64Array, PositionArray, row_blocks
 from bittern.errors import InputError
-from bittern.experiments.advising.rows import Material, Positions
+from bittern.experiments.advising.rows import Material
 from bittern.metrics import evaluate
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
 __all__ = ["METRICS", "Truth", "truth_of"]
 
-Doubles = NDArray[np.float64]
 METRICS = ("euclidean", "cosine")
 BLOCK = 1 << 26  # octets of distances held at once
 
@@ -28,10 +26,10 @@ class Truth:
     """The ground truth of one split, and the float ranking's average precision under it."""
 
     relevance: Relevance
-    ceiling: Doubles  # (n_queries,), NaN for a query with nothing relevant
+    ceiling: Float64Array  # (n_queries,), NaN for a query with nothing relevant
 
 
-def truth_of(material: Material, database: Positions, metric: str, k: int) -> Truth:
+def truth_of(material: Material, database: PositionArray, metric: str, k: int) -> Truth:
     """Classes or tags where there are labels, else the k nearest neighbours among the vectors.
 
     Of the k nearest, the ranking by real distances is the truth itself, and has precision 1.
@@ -56,7 +54,7 @@ def truth_of(material: Material, database: Positions, metric: str, k: int) -> Tr
     return Truth(relevance, ceiling)
 
 
-def _distances(queries: Doubles, items: Doubles, metric: str) -> Iterator[Doubles]:
+def _distances(queries: Float64Array, items: Float64Array, metric: str) -> Iterator[Float64Array]:
     """Distances of blocks of queries to all items, in an order that is that of the metric."""
     if metric == "cosine":
         queries, items = _unit(queries), _unit(items)
@@ -70,11 +68,11 @@ def _distances(queries: Doubles, items: Doubles, metric: str) -> Iterator[Double
         yield _squares(q)[:, None] - 2 * (q @ items.T) + squares
 
 
-def _squares(rows: Doubles) -> Doubles:
+def _squares(rows: Float64Array) -> Float64Array:
     return np.einsum("ij,ij->i", rows, rows)
 
 
-def _unit(rows: Any) -> Doubles:
+def _unit(rows: Any) -> Float64Array:
     lengths = np.sqrt(_squares(rows))
     if not lengths.all():
         raise InputError("advise: cosine distance needs rows that are not all zero.")

@@ -9,7 +9,7 @@ from bittern.errors import InputError
 from bittern.experiments.evidence.methods import OPTIONS, Way, way_of
 from bittern.experiments.evidence.plan import TRAINING, Plan, check_features, plan_of
 from bittern.experiments.evidence.questions import ASKING
-from bittern.experiments.tables import check_keys
+from bittern.io.records import check_keys
 
 if TYPE_CHECKING:
     from bittern.experiments.protocol import Method, Protocol

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import Float64Array
 from bittern.errors import UnknownNameError
 from bittern.experiments.evidence.sides import Side
 from bittern.features import FEATURES
@@ -30,7 +31,6 @@ OPTIONS = ("features", "best", "k", "n_negatives")
 APART = ("self", "scores", "relevant", "random_state", "n_threads")  # not for a protocol to say
 LEAST_PRIOR = 1e-3  # of an SVM's weight that is not positive
 
-Doubles = NDArray[np.float64]
 Given = Mapping[str, Any]
 
 
@@ -172,7 +172,7 @@ def _fitted_svm(side: Side, given: Given, random_state: int) -> SVMFusion:
     return fusion.fit(side.scores, side.relevant, side.categories)
 
 
-def _prior(side: Side, random_state: int) -> Doubles:
+def _prior(side: Side, random_state: int) -> Float64Array:
     """The mean weights of SVMs for each number of examples, none below a little."""
     weights = [
         _fitted_svm(side.queries(side.sizes == n), {}, random_state).weights_
@@ -181,5 +181,5 @@ def _prior(side: Side, random_state: int) -> Doubles:
     return np.maximum(np.mean(weights, axis=0), LEAST_PRIOR)
 
 
-def _named(names: tuple[str, ...], weights: Doubles) -> dict[str, float]:
+def _named(names: tuple[str, ...], weights: Float64Array) -> dict[str, float]:
     return dict(zip(names, weights.tolist(), strict=True))

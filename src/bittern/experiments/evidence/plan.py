@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from bittern.checks import check_count
 from bittern.errors import InputError
-from bittern.experiments.tables import read_table
 from bittern.features import FEATURES, NINE
+from bittern.io.records import read_table
 from bittern.registry import Registry
 
 if TYPE_CHECKING:

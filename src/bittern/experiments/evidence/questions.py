@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import PositionArray
 from bittern.data import Dataset, Split, make_split
 from bittern.data.balance import Draws
 from bittern.data.splits import SETS, CorelSplit
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ASKING", "Asked", "Questions", "asked_of", "random_state_of"]
 
-Positions = NDArray[np.intp]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Questions:
@@ -32,10 +31,10 @@ class Questions:
     Negative examples come from the pool, which is not ranked; the database is.
     """
 
-    images: Positions  # (n_queries, largest), -1 where there is none
+    images: PositionArray  # (n_queries, largest), -1 where there is none
     categories: NDArray[np.int64]  # (n_queries,)
-    pool: Positions
-    database: Positions
+    pool: PositionArray
+    database: PositionArray
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -122,7 +121,7 @@ def _by_topic(protocol: Protocol, dataset: Dataset, run: int) -> Asked:
 
 def _drawn_topics(
     plan: Plan, dataset: Dataset, random_state: int
-) -> tuple[NDArray[np.int64], Positions]:
+) -> tuple[NDArray[np.int64], PositionArray]:
     """Categories, ascending, and the positions of each one's examples."""
     labels: Any = dataset.labels
     numbers, counts = np.unique(labels[labels >= 0], return_counts=True)
@@ -145,7 +144,7 @@ def _tagged(part: Dataset, topics: NDArray[np.int64]) -> Dataset:
 
 
 def _with_examples(
-    split: Split, sets: dict[str, Positions], images: Positions, n_items: int
+    split: Split, sets: dict[str, PositionArray], images: PositionArray, n_items: int
 ) -> Split:
     """The split in positions of the whole dataset, the topics' examples among the queries.
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from bittern.errors import FileError
 from bittern.experiments.protocol import fingerprint_of
 from bittern.experiments.records import PROTOCOL
-from bittern.files import atomic_write
-from bittern.numpyfiles import StoredArray, stored_arrays
+from bittern.io.files import atomic_write
+from bittern.io.npz import StoredArray, stored_arrays
 
 __all__ = ["Piece", "Shelf"]
 

@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import Float32Array
 from bittern.experiments.evidence.questions import Questions
 from bittern.fusion import draw_negatives, similarities
 from bittern.metrics import evaluate
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
-__all__ = ["Side", "Singles", "average_precision", "scores_of"]
+__all__ = ["Float32Array", "Side", "average_precision", "scores_of"]
 
 POWERS = {"bag-of-words": 3.0}  # of the L1 distance, 2.2 of [Yavlinsky-2004]
-
-Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +24,7 @@ class Side:
     """Scores of features for queries by items, and which item is of the query's category."""
 
     names: tuple[str, ...]
-    scores: Singles  # (features, queries, items)
+    scores: Float32Array  # (features, queries, items)
     categories: NDArray[np.int64]  # (queries,)
     labels: NDArray[np.int64]  # (items,)
     sizes: NDArray[np.int64]  # (queries,) number of examples
@@ -67,7 +66,7 @@ def scores_of(
     k: int,
     n_negatives: int,
     random_state: int,
-) -> Singles:
+) -> Float32Array:
     """Scores of a feature by retrieval from examples, ``(queries, items)``.
 
     The negative examples depend on the questions and ``random_state``, not on the feature.

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_array
+from bittern.checks import Float64Array, check_array
 from bittern.errors import InputError
-from bittern.metrics.significance.pairs import Doubles
 
 __all__ = ["Correction", "check_alpha", "holm"]
 
@@ -18,7 +17,7 @@ __all__ = ["Correction", "check_alpha", "holm"]
 class Correction:
     """Adjusted p-values of a family of ``n`` tests; ``left_out`` more had no p-value."""
 
-    adjusted: Doubles  # in the order of the p-values; NaN where there was none
+    adjusted: Float64Array  # in the order of the p-values; NaN where there was none
     significant: NDArray[np.bool_]  # adjusted <= alpha
     alpha: float
     n: int
@@ -54,7 +53,7 @@ def check_alpha(alpha: float, name: str) -> None:
         raise InputError(f"{name} must be between 0 and 1, got {alpha!r}.")
 
 
-def _check_p_values(p_values: ArrayLike) -> Doubles:
+def _check_p_values(p_values: ArrayLike) -> Float64Array:
     p = check_array(p_values, "holm: p_values")
     if p.ndim != 1 or p.dtype.kind not in "iuf":
         raise InputError(f"holm: p_values must be a 1-D array of numbers, got {p.dtype} {p.shape}.")

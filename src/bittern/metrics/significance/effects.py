@@ -6,7 +6,8 @@ from math import copysign, exp, inf, lgamma, log, nan
 
 import numpy as np
 
-from bittern.metrics.significance.pairs import Doubles, Values, pair
+from bittern.checks import Float64Array
+from bittern.metrics.significance.pairs import Values, pair
 
 __all__ = ["cohen_d", "dominance", "hedges_g", "rank_biserial"]
 
@@ -53,7 +54,7 @@ def dominance(a: Values, b: Values) -> float:
     return float(np.sign(pair(a, b, "dominance").difference).mean())
 
 
-def standardised(difference: Doubles) -> float:
+def standardised(difference: Float64Array) -> float:
     """Mean over standard deviation; where there is no deviation, zero or infinite."""
     first = float(difference[0])
     if (difference == first).all():
@@ -62,14 +63,14 @@ def standardised(difference: Doubles) -> float:
     return float(unit.mean() / unit.std(ddof=1))
 
 
-def signed_ranks(difference: Doubles) -> Doubles:
+def signed_ranks(difference: Float64Array) -> Float64Array:
     """Ranks of the sizes from 1, ties sharing their mean rank, with the differences' signs."""
     _, place, count = np.unique(np.abs(difference), return_inverse=True, return_counts=True)
     ranks = np.cumsum(count) - (count - 1) / 2
     return np.sign(difference) * ranks[place]
 
 
-def balance(signed: Doubles) -> float:
+def balance(signed: Float64Array) -> float:
     """Sum over sum of sizes; zero if there is nothing to sum."""
     whole = np.abs(signed).sum()
     return float(signed.sum() / whole) if whole else 0.0

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from bittern.checks import check_array
+from bittern.checks import Float64Array, check_array
 from bittern.errors import InputError
 from bittern.metrics.scores import Score, Scores
 
-__all__ = ["Doubles", "Pairs", "Values", "pair"]
+__all__ = ["Float64Array", "Pairs", "Values", "pair"]
 
-Doubles = NDArray[np.float64]
 Values = ArrayLike | Score
 
 ROUNDING = 16 * np.finfo(np.float64).eps  # of a value that took a few operations to compute
@@ -27,7 +26,7 @@ class Pairs:
     rounding alone is zero: 0.9 - 0.8 ties with 0.3 - 0.2, as it would on paper.
     """
 
-    difference: Doubles  # (n,), first minus second
+    difference: Float64Array  # (n,), first minus second
     left_out: int
     slack: float  # how far rounding may have moved a sum of the differences
 
@@ -68,7 +67,7 @@ def pair(a: Values, b: Values, title: str) -> Pairs:
     return Pairs(_settled(first - second, slack), left_out, float(slack.sum()))
 
 
-def _values(values: Values, name: str) -> Doubles:
+def _values(values: Values, name: str) -> Float64Array:
     if isinstance(values, Scores):
         raise InputError(f"{name} must be one score, got a table of them; pass scores['ap'].")
     if isinstance(values, Score):
@@ -96,7 +95,7 @@ def _check_same_queries(a: Values, b: Values, title: str) -> None:
         )
 
 
-def _settled(difference: Doubles, slack: Doubles) -> Doubles:
+def _settled(difference: Float64Array, slack: Float64Array) -> Float64Array:
     """Differences with their sizes made equal where rounding alone tells them apart."""
     size = np.abs(difference)
     real = size > slack

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, check_count
 from bittern.errors import InputError
 from bittern.metrics.significance.effects import standardised
 from bittern.metrics.significance.outcome import ALTERNATIVES, Significance, conclude
-from bittern.metrics.significance.pairs import Doubles, Pairs, Values, pair
+from bittern.metrics.significance.pairs import Pairs, Values, pair
 
 __all__ = ["randomisation_test"]
 
@@ -78,7 +78,7 @@ def _exact_p(pairs: Pairs, alternative: str) -> float:
     return ALTERNATIVES[alternative](at_most, at_least)
 
 
-def _share_reached(difference: Doubles, slack: float) -> float:
+def _share_reached(difference: Float64Array, slack: float) -> float:
     """Share of all flips whose sum is at least the one seen.
 
     A flip of all pairs is a flip of each half, so the sums of one half are looked up in the sorted
@@ -91,7 +91,7 @@ def _share_reached(difference: Doubles, slack: float) -> float:
     return 1 - not_reached / (len(left) * len(right))
 
 
-def _flip_sums(difference: Doubles) -> Doubles:
+def _flip_sums(difference: Float64Array) -> Float64Array:
     """Sums under each of the ``2**n`` ways to flip signs."""
     sums = np.zeros(1)
     for d in difference:
@@ -108,14 +108,14 @@ def _count_drawn(pairs: Pairs, alternative: str, n_draws: int, random_state: int
 
 
 # How far out a sum is, in the direction of the alternative.
-OUTWARD: dict[str, Callable[[Doubles], Doubles]] = {
+OUTWARD: dict[str, Callable[[Float64Array], Float64Array]] = {
     "two-sided": np.abs,
     "greater": np.positive,
     "less": np.negative,
 }
 
 
-def _drawn_sums(difference: Doubles, n_draws: int, rng: np.random.Generator) -> Doubles:
+def _drawn_sums(difference: Float64Array, n_draws: int, rng: np.random.Generator) -> Float64Array:
     """Sums under flips drawn at random: a byte chooses among the sums of eight pairs."""
     padded = np.zeros(-(-len(difference) // OCTET) * OCTET)
     padded[: len(difference)] = difference

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bittern.checks import check_count
+from bittern.checks import Float64Array, check_count
 from bittern.errors import InputError
 from bittern.metrics import bootstrap
 from bittern.metrics.micro import Pooled
-from bittern.metrics.significance.pairs import Doubles, Pairs, Values, pair
+from bittern.metrics.significance.pairs import Pairs, Values, pair
 from bittern.registry import Registry
 
 __all__ = ["DifferenceInterval", "bootstrap_interval"]
@@ -67,7 +67,7 @@ def bootstrap_interval(
     return DifferenceInterval(low, high, pairs.mean, confidence, method, pairs.n, pairs.left_out)
 
 
-Cuts = Callable[[Doubles, Doubles, Doubles], Doubles]
+Cuts = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
 
 
 def _interval(
@@ -83,11 +83,13 @@ def _interval(
     return float(low), float(high)
 
 
-def _percentile_cuts(tails: Doubles, means: Doubles, difference: Doubles) -> Doubles:
+def _percentile_cuts(
+    tails: Float64Array, means: Float64Array, difference: Float64Array
+) -> Float64Array:
     return tails
 
 
-def _bca_cuts(tails: Doubles, means: Doubles, difference: Doubles) -> Doubles:
+def _bca_cuts(tails: Float64Array, means: Float64Array, difference: Float64Array) -> Float64Array:
     from scipy.special import ndtr, ndtri
 
     mean = difference.mean()

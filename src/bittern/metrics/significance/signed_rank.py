@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bittern.checks import Float64Array
 from bittern.errors import InputError
 from bittern.metrics.significance.effects import balance, signed_ranks
 from bittern.metrics.significance.outcome import ALTERNATIVES, Significance, conclude
-from bittern.metrics.significance.pairs import Doubles, Pairs, Values, pair
+from bittern.metrics.significance.pairs import Pairs, Values, pair
 from bittern.registry import Registry
 
 __all__ = ["wilcoxon"]
@@ -66,15 +67,15 @@ def wilcoxon(
     )
 
 
-def _dropped(difference: Doubles) -> Doubles:
+def _dropped(difference: Float64Array) -> Float64Array:
     return signed_ranks(difference[difference != 0])
 
 
-def _ranked_then_dropped(difference: Doubles) -> Doubles:
+def _ranked_then_dropped(difference: Float64Array) -> Float64Array:
     return signed_ranks(difference)[difference != 0]
 
 
-ZEROS: Registry[Callable[[Doubles], Doubles]] = Registry(
+ZEROS: Registry[Callable[[Float64Array], Float64Array]] = Registry(
     "treatment of zeros", {"wilcox": _dropped, "pratt": _ranked_then_dropped}
 )
 
@@ -83,7 +84,7 @@ def _has_ties(pairs: Pairs) -> bool:
     return pairs.zeros > 0 or len(np.unique(np.abs(pairs.difference))) < pairs.n
 
 
-def _exact_tails(signed: Doubles) -> tuple[float, float]:
+def _exact_tails(signed: Float64Array) -> tuple[float, float]:
     """Chances of a sum of positive ranks at most, and at least, the one seen."""
     doubled = np.rint(2 * signed).astype(np.int64)  # mean ranks are whole or half numbers
     chance = np.zeros(np.abs(doubled).sum() + 1)
@@ -95,7 +96,7 @@ def _exact_tails(signed: Doubles) -> tuple[float, float]:
     return float(chance[: seen + 1].sum()), float(chance[seen:].sum())
 
 
-def _normal_tails(signed: Doubles) -> tuple[float, float]:
+def _normal_tails(signed: Float64Array) -> tuple[float, float]:
     from scipy.special import ndtr
 
     if len(signed) == 0:

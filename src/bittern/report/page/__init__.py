@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib.resources import files
 
 from bittern.experiments import Records
-from bittern.files import atomic_write
+from bittern.io.files import atomic_write
 from bittern.report.charts import chart_style
 from bittern.report.markup import Html, fragment
 from bittern.report.page.again import run_again

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from bittern.experiments.records import PROTOCOL
-from bittern.experiments.toml import to_toml
+from bittern.io.toml import to_toml
 from bittern.report.markup import Html, fragment
 from bittern.report.page.parts import bits_of, folded, section, table
 from bittern.report.page.view import View

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bittern.experiments.statistics import AreaAndMean, areas_against_means
+from bittern.analysis import AreaAndMean, areas_against_means
 from bittern.report.charts import Frame, Plate, diagonal, legend, linear, points
 from bittern.report.markup import Html
 from bittern.report.page.parts import bits_of, figure, section

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bittern.experiments.statistics import ClassMeans, per_class
+from bittern.analysis import ClassMeans, per_class
 from bittern.report.charts import Drawing, Frame, Plate, Scale, linear, ordinal, points, row_rules
 from bittern.report.markup import Html
 from bittern.report.page.parts import bits_of, figure, folded, number, plated, section, table

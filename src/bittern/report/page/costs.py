@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from bittern.experiments.statistics import Cost, costs
+from bittern.analysis import Cost, costs
 from bittern.report.charts import Drawing, Frame, Plate, line, linear, logarithmic, points
 from bittern.report.charts.styles import REFERENCE
 from bittern.report.markup import Html, fragment

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from bittern.experiments.averages import mean_curve
-from bittern.experiments.statistics import Summary, summarise
+from bittern.analysis import Summary, summarise
+from bittern.analysis.averages import mean_curve
 from bittern.metrics import Curve
 from bittern.report.charts import (
     UNIT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bittern.experiments.statistics.summary import n_values
+from bittern.analysis.summary import n_values
 from bittern.report.markup import Content, Html, fragment
 from bittern.report.page.parts import section, table
 from bittern.report.page.view import View

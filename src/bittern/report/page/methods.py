@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bittern.experiments.statistics import summarise
+from bittern.analysis import summarise
 from bittern.report.charts import (
     REFERENCE,
     Frame,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bittern.experiments.averages import Surface, mean_surface
+from bittern.analysis.averages import Surface, mean_surface
 from bittern.report.charts import Drawing, Plate, heat_map, shortened
 from bittern.report.markup import Html
 from bittern.report.page.parts import bits_of, figure, number, plated, section

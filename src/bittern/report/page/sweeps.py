@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bittern.experiments.statistics import Summary, Sweep, sweep_of
+from bittern.analysis import Summary, Sweep, sweep_of
 from bittern.report.charts import (
     Drawing,
     Frame,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bittern.experiments.statistics import Verdicts, best_by_length, summarise
+from bittern.analysis import Verdicts, best_by_length, summarise
 from bittern.report.grid import Entry, Grid, grid_of, metric_title
 from bittern.report.markup import Content, Html, fragment
 from bittern.report.page.parts import bits_of, folded, section, table

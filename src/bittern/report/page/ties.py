@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from bittern.experiments.statistics import Summary, summarise
+from bittern.analysis import Summary, summarise
 from bittern.report.charts import (
     Drawing,
     Frame,

@@ -1,0 +1,128 @@
+"""Two experiments side by side: what changed with the split, the features or the ground truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan, nan
+
+import numpy as np
+
+from bittern.analysis.summary import (
+    check_metric,
+    keys_of,
+    mean_of,
+    student_interval,
+)
+from bittern.errors import InputError, UnknownNameError
+from bittern.experiments.records import Records
+from bittern.metrics.significance import holm, wilcoxon
+
+__all__ = ["Difference", "Differences", "compare_experiments"]
+
+FEWEST = 2  # runs without which nothing is tested
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A method at a length in both: means over the ``n_runs`` runs that both have.
+
+    ``interval`` is Student's 95 % interval of the difference, second less first, run by run;
+    ``p_value`` is Wilcoxon's, corrected by Holm over all rows; both are NaN for one run.
+    """
+
+    method: str
+    n_bits: int | None
+    first: float
+    second: float
+    interval: tuple[float, float]
+    p_value: float
+    n_runs: int
+
+    @property
+    def difference(self) -> float:
+        """The second mean less the first."""
+        return self.second - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Every method and length that two experiments share.
+
+    ``same_queries``: each run of the one asks what that run of the other asks, so that pairs are
+    pairs of the same questions.
+    """
+
+    titles: tuple[str, str]
+    metric: str
+    rows: tuple[Difference, ...]
+    same_queries: bool
+    alpha: float
+
+    @property
+    def least_p(self) -> float:
+        """The smallest p that Wilcoxon's corrected test can have with so many runs."""
+        n_runs = max(row.n_runs for row in self.rows)
+        return min(1.0, len(self.rows) * 2.0 ** (1 - n_runs))
+
+    @property
+    def n_significant(self) -> int:
+        """Differences that Wilcoxon's corrected test finds."""
+        return sum(row.p_value <= self.alpha for row in self.rows)
+
+
+def compare_experiments(one: Records, two: Records, metric: str | None = None) -> Differences:
+    """Pair the runs of two experiments, method by method and length by length."""
+    metric = metric or one.protocol.main_metric
+    for records, which in ((one, "first"), (two, "second")):
+        try:
+            check_metric(records, metric)
+        except UnknownNameError as error:
+            raise UnknownNameError(f"compare: of the {which} experiment, {error}") from None
+    shared = [key for key in keys_of(one) if key in set(keys_of(two))]
+    if not shared:
+        raise InputError(
+            "compare: the experiments share no method at any length; "
+            f"the first has {', '.join(one.methods)}, the second {', '.join(two.methods)}."
+        )
+    pairs = [_paired(one, two, metric, *key) for key in shared]
+    tested = [_p_value(a, b) for a, b in pairs]
+    alpha = one.protocol.significance.alpha
+    corrected = holm(np.array(tested), alpha).adjusted
+    rows = [
+        Difference(
+            *key,
+            first=mean_of(a),
+            second=mean_of(b),
+            interval=student_interval((b - a).tolist()),
+            p_value=float(p),
+            n_runs=len(a),
+        )
+        for key, (a, b), p in zip(shared, pairs, corrected, strict=True)
+    ]
+    titles = one.protocol.title, two.protocol.title
+    return Differences(titles, metric, tuple(rows), _ask_the_same(one, two), alpha)
+
+
+def _paired(
+    one: Records, two: Records, metric: str, method: str, n_bits: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The means of the runs that both have, those left out that one of them lacks a value of."""
+    first, second = (
+        {r.run: r.values[metric].mean for r in records.of(method, n_bits) if metric in r.values}
+        for records in (one, two)
+    )
+    runs = [run for run in first if run in second and not (isnan(first[run]) or isnan(second[run]))]
+    return np.array([first[run] for run in runs]), np.array([second[run] for run in runs])
+
+
+def _p_value(a: np.ndarray, b: np.ndarray) -> float:
+    return wilcoxon(a, b).p_value if len(a) >= FEWEST else nan
+
+
+def _ask_the_same(one: Records, two: Records) -> bool:
+    """Whether runs have the same positions, of the same data where both tell which."""
+    asked = [{r.run: r.query_positions for r in records} for records in (one, two)]
+    data = [{r.split["data"] for r in records if "data" in r.split} for records in (one, two)]
+    is_other = all(data) and data[0] != data[1]
+    shared = asked[0].keys() & asked[1].keys()
+    return not is_other and all(asked[0][run] == asked[1][run] for run in shared)

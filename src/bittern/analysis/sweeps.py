@@ -1,0 +1,109 @@
+"""Sweeps: methods that are one method with different values of a parameter, as curves over it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from bittern.analysis.summary import Summary, summarise
+from bittern.experiments.protocol import Method
+from bittern.experiments.records import Records
+
+__all__ = ["Sweep", "sweep_of"]
+
+FEWEST = 3  # values that make a curve
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A parameter, and for each series the method of each of its values, ascending."""
+
+    parameter: str
+    series: dict[str, dict[float, str]]  # name of the series, value, label of the method
+
+    @property
+    def values(self) -> list[float]:
+        """Every value that any series has, ascending."""
+        return sorted({value for series in self.series.values() for value in series})
+
+    def summaries(
+        self, records: Records, metric: str, n_bits: int | None
+    ) -> dict[str, dict[float, Summary]]:
+        """What each series has at a length."""
+        found = {s.method: s for s in summarise(records, metric) if s.n_bits == n_bits}
+        return {
+            name: {value: found[label] for value, label in series.items() if label in found}
+            for name, series in self.series.items()
+        }
+
+
+def sweep_of(records: Records) -> Sweep | None:
+    """The parameter with the most values among methods that are else alike; None if few differ.
+
+    Methods are alike that have the same name and the same values of all other parameters.
+    """
+    methods = [m for m in records.protocol.method if m.label in records.methods]
+    names = dict.fromkeys(
+        key for method in methods for key, value in method.parameters.items() if _is_number(value)
+    )
+    sweeps = [_sweep(name, methods) for name in names]
+    found = [one for one in sweeps if one is not None]
+    return max(found, key=lambda one: len(one.values), default=None)
+
+
+def _sweep(parameter: str, methods: Sequence[Method]) -> Sweep | None:
+    groups: dict[str, list[Method]] = {}
+    for method in methods:
+        if _is_number(method.parameters.get(parameter)):
+            groups.setdefault(_likeness(method, parameter), []).append(method)
+    series = [
+        sorted(group, key=lambda method: method.parameters[parameter])
+        for group in groups.values()
+        if len({method.parameters[parameter] for method in group}) >= FEWEST
+    ]
+    if not series:
+        return None
+    named = zip(_names(parameter, series), series, strict=True)
+    return Sweep(
+        parameter,
+        {name: {m.parameters[parameter]: m.label for m in group} for name, group in named},
+    )
+
+
+def _names(parameter: str, series: Sequence[Sequence[Method]]) -> list[str]:
+    """What the labels of each begin with if that tells them apart, else what differs in them."""
+    begun = [_beginning([method.label for method in group]) for group in series]
+    if all(begun) and len(set(begun)) == len(begun):
+        return begun
+    firsts = [group[0] for group in series]
+    return [
+        ", ".join(
+            [one.name]
+            + [
+                f"{key} = {value}"
+                for key, value in one.parameters.items()
+                if key != parameter and any(o.parameters.get(key) != value for o in firsts)
+            ]
+        )
+        for one in firsts
+    ]
+
+
+def _beginning(labels: Sequence[str]) -> str:
+    """The words that all labels begin with."""
+    words = zip(*(label.split() for label in labels), strict=False)
+    return " ".join(at[0] for at in takewhile(lambda at: len(set(at)) == 1, words)).rstrip(",;:=(")
+
+
+def _likeness(method: Method, parameter: str) -> str:
+    """The same for methods that differ in the parameter only."""
+    others: Mapping[str, Any] = {k: v for k, v in method.parameters.items() if k != parameter}
+    told = [method.name, others, method.grid, method.learns_from, method.n_bits]
+    return json.dumps(told, sort_keys=True, default=str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,149 @@
+"""Members of .tar.gz and .zip files, read in place or unpacked beside them, and nowhere else.
+
+A member is asked for by its full name with the most bytes it may have.  An archive with a name that
+leaves its folder is refused; links and devices are never followed; what was not asked for is
+skipped, and the whole stream is bounded, so that a small file cannot unpack to a huge one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import shutil
+import stat
+import tarfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from bittern.errors import FileError
+from bittern.io.files import atomic_write, existing_file
+from bittern.io.finding import reading
+
+__all__ = ["read_members", "unpack"]
+
+SLACK = 1 << 24  # bytes allowed for what was not asked for, and for the archive's own
+
+
+def read_members(
+    path: str | os.PathLike[str], wanted: Mapping[str, int]
+) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each wanted member, in the archive's order; absent ones are not said."""
+    for name, stream in _members(existing_file(path), wanted):
+        with reading(path, "archive"):
+            content = stream.read(wanted[name] + 1)
+        _refuse_length(path, name, len(content), wanted)
+        yield name, content
+
+
+def unpack(
+    path: str | os.PathLike[str], wanted: Mapping[str, int], folder: str | os.PathLike[str]
+) -> list[Path]:
+    """Write the wanted members below ``folder``, each whole or not at all; all must be there."""
+    written = {}
+    for name, stream in _members(existing_file(path), wanted):
+        target = Path(folder) / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(target) as file:
+            with reading(path, "archive"):
+                shutil.copyfileobj(_Bounded(stream, wanted[name] + 1, path), file, 1 << 20)
+            _refuse_length(path, name, file.tell(), wanted)
+        written[name] = target
+    if missing := [name for name in wanted if name not in written]:
+        raise FileError(f"{path}: has no {', '.join(missing)}.")
+    return list(written.values())
+
+
+def _members(path: Path, wanted: Mapping[str, int]) -> Iterator[tuple[str, IO[bytes]]]:
+    """Each wanted member, open; a second one of the same name is refused."""
+    seen: set[str] = set()
+    walk = _zip_members if zipfile.is_zipfile(path) else _tar_members
+    for name, stream in walk(path, wanted):
+        if name in seen:
+            raise FileError(f"{path}: has {name} twice.")
+        seen.add(name)
+        yield name, stream
+
+
+def _tar_members(path: Path, wanted: Mapping[str, int]) -> Iterator[tuple[str, IO[bytes]]]:
+    most = 2 * sum(wanted.values()) + SLACK
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        raw: Any = gzip.GzipFile(fileobj=file) if packed else file
+        bounded = _Bounded(raw, most, path)
+        with (
+            reading(path, ".tar.gz archive"),
+            tarfile.open(fileobj=bounded, mode="r|") as archive,
+        ):
+            for member in archive:
+                name = _safe_name(path, member.name)
+                if name in wanted and not member.isdir():
+                    is_plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
+                    _refuse_kind(path, name, is_plain and not member.issparse())
+                    _refuse_length(path, name, member.size, wanted)
+                    stream = archive.extractfile(member)
+                    assert stream is not None  # it is a plain file
+                    yield name, stream
+            while bounded.read(1 << 16):  # to the end, where gzip's checksum is
+                pass
+
+
+def _zip_members(path: Path, wanted: Mapping[str, int]) -> Iterator[tuple[str, IO[bytes]]]:
+    with reading(path, ".zip archive"), zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name = _safe_name(path, member.filename)
+            if name in wanted and not member.is_dir():
+                mode = member.external_attr >> 16
+                _refuse_kind(path, name, stat.S_IFMT(mode) in (0, stat.S_IFREG))
+                _refuse_length(path, name, member.file_size, wanted)
+                with archive.open(member) as stream:
+                    yield name, stream
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that refuses to give more than so many bytes."""
+
+    def __init__(self, stream: IO[bytes], most: int, path: object) -> None:
+        self._stream, self._left, self._path = stream, most, path
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._stream.read(self._left + 1 if size < 0 else min(size, self._left + 1))
+        self._left -= len(content)
+        if self._left < 0:
+            raise FileError(f"{self._path}: unpacks to more than is expected of it.")
+        return content
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def _safe_name(path: Path, name: str) -> str:
+    """``name`` without a leading './', if it stays below the archive's folder."""
+    parts = PurePosixPath(name.replace("\\", "/")).parts
+    if not parts and name.strip("./\\") == "":
+        return name
+    if parts[0].startswith("/") or ".." in parts or ":" in parts[0] or "\0" in name:
+        raise FileError(f"{path}: the member {name!r} would leave the archive's folder.")
+    return "/".join(parts)
+
+
+def _refuse_kind(path: Path, name: str, is_plain: bool) -> None:
+    if not is_plain:
+        raise FileError(f"{path}: {name} must be a plain file, not a link or a device.")
+
+
+def _refuse_length(
+    path: str | os.PathLike[str], name: str, length: int, wanted: Mapping[str, int]
+) -> None:
+    if length > wanted[name]:
+        raise FileError(
+            f"{path}: {name} may have at most {wanted[name]} bytes, got at least {length}."
+        )

@@ -1,0 +1,119 @@
+"""Files of codes: ``.npz`` and ``.npy``, mapped into memory where asked."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from bittern.errors import FileError, InputError
+from bittern.io.files import atomic_write, existing_file
+from bittern.io.npz import LOCAL_HEADER, StoredArray, stored_arrays
+
+__all__ = ["StoredCodes", "read", "write"]
+
+FIELD = re.compile(r"words_of_([1-9][0-9]*)_bits")
+ZIP64_EXTRA = 20  # octets that a size beyond 32 bits takes after the name
+PADDING = 0xD935  # kind of an extra field that aligns what follows
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCodes:
+    """The 2-D array of a code file, and the code length where the file states it."""
+
+    array: NDArray[Any]
+    n_bits: int | None
+
+
+def write(path: str | os.PathLike[str], words: NDArray[np.uint64], n_bits: int) -> None:
+    """Write words and code length; the ending of ``path`` chooses the format."""
+    suffix = Path(path).suffix
+    if suffix not in (".npz", ".npy"):
+        raise InputError(f"{path}: codes are saved as .npz or .npy, got {suffix or 'no ending'!r}.")
+    little = words.astype("<u8", copy=False)
+    with atomic_write(path) as file:
+        if suffix == ".npz":
+            _write_npz(file, little, n_bits)
+        else:
+            np.save(file, little if n_bits % 64 == 0 else _named(little, n_bits))
+
+
+def _write_npz(file: BinaryIO, words: NDArray[np.uint64], n_bits: int) -> None:
+    """What ``np.savez`` writes, with the words aligned in the file for being mapped."""
+    with zipfile.ZipFile(file, "w") as archive:
+        member = zipfile.ZipInfo("words.npy")
+        begins = LOCAL_HEADER + len(member.filename) + ZIP64_EXTRA
+        member.extra = struct.pack("<HH", PADDING, -(begins + 4) % 64) + bytes(-(begins + 4) % 64)
+        with archive.open(member, "w", force_zip64=True) as target:
+            npy.write_array(target, words, allow_pickle=False)
+        with archive.open("n_bits.npy", "w") as target:
+            npy.write_array(target, np.asanyarray(np.int64(n_bits)), allow_pickle=False)
+
+
+def read(path: str | os.PathLike[str], *, mmap: bool = False) -> StoredCodes:
+    """The array and, where the file states it, the code length."""
+    source = existing_file(path)
+    stored = stored_arrays(source)
+    is_npz = any(array.member is not None for array in stored.values()) or len(stored) != 1
+    wanted = _of_npz(source, stored) if is_npz else next(iter(stored.values()))
+    if mmap and wanted.offset is None:
+        raise FileError(f"{source}: compressed codes cannot be mapped; load without mmap.")
+    array = wanted.map("c") if mmap else wanted.load()
+    if is_npz:
+        return StoredCodes(_two_dimensional(array, source), _stated_length(source, stored))
+    return _of_npy(source, array)
+
+
+def _named(words: NDArray[np.uint64], n_bits: int) -> NDArray[Any]:
+    """The same memory as records whose one field tells the code length."""
+    record = np.dtype([(f"words_of_{n_bits}_bits", "<u8", (words.shape[1],))])
+    return np.ascontiguousarray(words).view(record)[:, 0]
+
+
+def _of_npy(source: Path, array: NDArray[Any]) -> StoredCodes:
+    """Codes of a plain array, or of records whose one field tells the length."""
+    if array.dtype.names is None:
+        return StoredCodes(_two_dimensional(array, source), None)
+    match = FIELD.fullmatch(array.dtype.names[0]) if len(array.dtype.names) == 1 else None
+    if match is None:
+        raise FileError(f"{source}: holds records {array.dtype}, not codes.")
+    words = _two_dimensional(array[array.dtype.names[0]], source)
+    return StoredCodes(words, int(match[1]))
+
+
+def _of_npz(source: Path, stored: dict[str, StoredArray]) -> StoredArray:
+    if not {"words", "n_bits"} <= set(stored):
+        raise FileError(
+            f"{source}: a file of codes has the arrays 'words' and 'n_bits', got {sorted(stored)}."
+        )
+    words = stored["words"]
+    if words.dtype.kind != "u" or words.dtype.itemsize != 8:
+        raise FileError(f"{source}: words must be 64-bit unsigned integers, got {words.dtype}.")
+    return words
+
+
+def _stated_length(source: Path, stored: dict[str, StoredArray]) -> int:
+    n_bits = stored["n_bits"].load()
+    if n_bits.shape != () or n_bits.dtype.kind not in "iu":
+        raise FileError(f"{source}: n_bits must be one whole number.")
+    return int(n_bits)
+
+
+def _two_dimensional(array: NDArray[Any], source: Path) -> NDArray[Any]:
+    if array.ndim != 2:
+        raise FileError(f"{source}: codes are a 2-D array (n, width), got shape {array.shape}.")
+    return _native(array)
+
+
+def _native(array: NDArray[Any]) -> NDArray[Any]:
+    """Words in this machine's byte order, as a plain array over the same memory."""
+    native = array.dtype.newbyteorder("=")
+    return np.asarray(np.ascontiguousarray(array)).astype(native, copy=False)

@@ -1,0 +1,173 @@
+"""Matrices of real numbers out of MATLAB 5 files (``save -v6``, ``-v7``), every length checked.
+
+SciPy's reader trusts the type codes of a file, and a damaged one can end the whole process; so the
+small part of the format that data needs is read here.  The file is a header of 128 bytes and then
+elements: type and length, each 4 bytes, then the content; a matrix is an element of elements:
+flags, dimensions, name, real part.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.errors import FileError
+from bittern.io.files import existing_file
+from bittern.io.finding import reading, refuse_excess
+
+__all__ = ["Element", "element_at", "matlab_version", "read_matrices", "variables_in"]
+
+HEADER = 128  # bytes: text, version, byte order
+VERSIONS = {b"\x00\x01IM": 5, b"\x01\x00MI": 5, b"\x00\x02IM": 7, b"\x02\x00MI": 7}
+INT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 5, 6, 14, 15
+STORED = {
+    1: "i1",
+    2: "u1",
+    3: "i2",
+    4: "u2",
+    5: "i4",
+    6: "u4",
+    7: "f4",
+    9: "f8",
+    12: "i8",
+    13: "u8",
+}
+CLASSES = {
+    6: "f8",
+    7: "f4",
+    8: "i1",
+    9: "u1",
+    10: "i2",
+    11: "u2",
+    12: "i4",
+    13: "u4",
+    14: "i8",
+    15: "u8",
+}
+COMPLEX = 0x0800
+PREFIX = 512  # bytes of a compressed variable unpacked to see its name
+
+
+class Element(NamedTuple):
+    """A typed piece of a file."""
+
+    kind: int
+    content: memoryview
+    end: int  # where the next one starts
+
+
+def matlab_version(path: Path) -> int | None:
+    """5 or 7 (that is 7.3, an HDF5 file) by the file's header; None for anything else."""
+    with existing_file(path).open("rb") as file:
+        head = file.read(HEADER)
+    return VERSIONS.get(head[-4:]) if len(head) == HEADER else None
+
+
+def read_matrices(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Those of the wanted variables that the file has; other variables are passed over unread."""
+    if matlab_version(path) != 5:
+        raise FileError(f"{path}: is no MATLAB 5 file.")
+    content = memoryview(np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]
+    order = "<" if bytes(content[126:128]) == b"IM" else ">"
+    found: dict[str, NDArray[Any]] = {}
+    with reading(path, "MATLAB 5 file"):
+        for name, matrix in variables_in(path, content, order, wanted):
+            if name in found:
+                raise FileError(f"{path}: has the variable '{name}' twice.")
+            found[name] = _numbers(path, name, matrix, order)
+    return found
+
+
+def variables_in(
+    path: Path, content: memoryview, order: str, wanted: Collection[str]
+) -> Iterator[tuple[str, memoryview]]:
+    """Name and content of each wanted matrix."""
+    position = HEADER
+    while position < len(content):
+        element = element_at(content, position, order)
+        matrix = element.content
+        position = element.end
+        if element.kind == COMPRESSED:
+            position = min(position, _unpadded_end(element, content))
+            if _name(_unpacked(path, matrix, order, PREFIX), order) not in wanted:
+                continue
+            matrix = _unpacked(path, matrix, order)
+        elif element.kind != MATRIX:
+            raise ValueError(f"an element of type {element.kind} where a variable should be")
+        name = _name(matrix, order)
+        if name in wanted:
+            yield name, matrix
+
+
+def element_at(content: memoryview, position: int, order: str) -> Element:
+    """The element that starts at a position; short ones have their content inside the tag."""
+    tag = np.frombuffer(content[position : position + 8], f"{order}u4")
+    first, length = int(tag[0]), int(tag[1])
+    start = position + 8
+    if first >> 16:
+        first, length, start = first & 0xFFFF, first >> 16, position + 4
+        end = position + 8
+        if length > 4:
+            raise ValueError("a short element of more than 4 bytes")
+    else:
+        end = start + length + -length % 8
+    if start + length > len(content):
+        raise ValueError("it is truncated")
+    return Element(first, content[start : start + length], end)
+
+
+def _unpadded_end(element: Element, content: memoryview) -> int:
+    """Compressed variables follow each other without padding."""
+    return element.end - -len(element.content) % 8
+
+
+def _unpacked(path: Path, packed: memoryview, order: str, most: int | None = None) -> memoryview:
+    """The matrix inside a compressed variable, or its first bytes."""
+    machine = zlib.decompressobj()
+    head = machine.decompress(packed, 8)
+    kind, length = np.frombuffer(head, f"{order}u4").tolist()
+    if kind != MATRIX:
+        raise ValueError(f"a compressed element of type {kind}")
+    if most is not None:
+        return memoryview(machine.decompress(machine.unconsumed_tail, most))
+    refuse_excess(path, length, len(packed), "a compressed variable")
+    content = machine.decompress(machine.unconsumed_tail, length + 1)
+    if len(content) != length:
+        raise ValueError("a compressed variable is of another length than it says")
+    machine.decompress(machine.unconsumed_tail, 1)  # to the end, where the checksum is
+    if not machine.eof:
+        raise ValueError("a compressed variable has no end")
+    return memoryview(content)
+
+
+def _name(matrix: memoryview, order: str) -> str:
+    """The name of a variable; '' for what has none that we could ask for."""
+    flags = element_at(matrix, 0, order)
+    dims = element_at(matrix, flags.end, order)
+    if (flags.kind, len(flags.content)) != (UINT32, 8) or dims.kind != INT32:
+        return ""  # MATLAB's objects have neither
+    name = element_at(matrix, dims.end, order)
+    return bytes(name.content).decode("latin1") if name.kind == INT8 else ""
+
+
+def _numbers(path: Path, name: str, matrix: memoryview, order: str) -> NDArray[Any]:
+    flags = element_at(matrix, 0, order)
+    dims = element_at(matrix, flags.end, order)
+    real = element_at(matrix, element_at(matrix, dims.end, order).end, order)
+    flag = int(np.frombuffer(flags.content, f"{order}u4")[0])
+    shape = np.frombuffer(dims.content, f"{order}i4").tolist()
+    if flag & 0xFF not in CLASSES or flag & COMPLEX or len(shape) != 2:
+        raise FileError(f"{path}: '{name}' must be a matrix of real numbers.")
+    if real.kind not in STORED or min(shape) < 0:
+        raise ValueError(f"'{name}' is not stored as numbers")
+    stored = np.dtype(order + STORED[real.kind])
+    if math.prod(shape) * stored.itemsize != len(real.content):
+        raise ValueError(f"'{name}' of shape {shape} cannot have {len(real.content)} bytes")
+    numbers = np.frombuffer(real.content, stored).reshape(shape, order="F")
+    return numbers.astype(CLASSES[flag & 0xFF], copy=False)

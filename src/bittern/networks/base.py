@@ -1,0 +1,125 @@
+"""What every image network of this folder promises."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import ClassVar, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bittern.checks import check_count, check_type
+from bittern.errors import InputError
+from bittern.networks.convolution import Convolution
+
+__all__ = ["Backbone", "resized"]
+
+
+class Backbone(nn.Module, ABC):
+    """Pictures to feature rows, in stages that can be frozen from the front.
+
+    A batch of pictures is ``(n, 3, h, w)``, or ``(n, 1, h, w)`` if grey, with values 0…255 and
+    colours in the order red, green, blue.  The features are ``(n, n_features)``,
+
+        head(stages(prepare(images))).
+
+    For every ``k``, ``late(early(images, k), k)`` is ``forward(images)``; so what the first ``k``
+    stages give can be kept, and the others be trained on that.
+
+    Initial weights are drawn from torch's generator: seed that to have the same ones again.
+    """
+
+    name: ClassVar[str]
+    least: ClassVar[int] = 1  # pixels a side
+
+    n_features: int
+    stages: nn.ModuleList
+
+    def __init__(self, size: int | None) -> None:
+        super().__init__()
+        if size is not None:
+            size = check_count(size, f"{self._title}: size", self.least)
+        self.size = size
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The features of a batch of pictures."""
+        return self.late(self.early(images, 0), 0)
+
+    def early(self, images: Tensor, k: int) -> Tensor:
+        """What comes out of the first ``k`` stages."""
+        last = self._checked(k)
+        return self._through(self.prepare(images), 0, last)
+
+    def late(self, x: Tensor, k: int) -> Tensor:
+        """The features, from what came out of the first ``k`` stages, in whatever precision."""
+        first = self._checked(k)
+        return self.head(self._through(x.to(self._dtype), first, len(self.stages)))
+
+    def prepare(self, images: Tensor) -> Tensor:
+        """The pictures in three colours, of the network's size, and normalised."""
+        check_type(images, Tensor, f"{self._title}: images")
+        shape = tuple(images.shape)
+        if images.ndim != 4 or shape[1] not in (1, 3):
+            raise InputError(
+                f"{self._title}: images must be (n, 3, h, w) or (n, 1, h, w), got shape {shape}."
+            )
+        if self.size is None and min(shape[2:]) < self.least:
+            raise InputError(
+                f"{self._title}: images must have sides of at least {self.least} pixels, "
+                f"got shape {shape}."
+            )
+        x = resized(images, self.size).to(self._dtype)
+        return self.normalise(x.expand(-1, 3, -1, -1))
+
+    @abstractmethod
+    def normalise(self, images: Tensor) -> Tensor:
+        """Values 0…255 as the first stage wants them."""
+
+    def head(self, x: Tensor) -> Tensor:
+        """The mean over all places."""
+        return x.mean(dim=(2, 3))
+
+    def fold(self) -> Self:
+        """A copy whose batch normalisations, with their running statistics, are in the weights.
+
+        It gives what this network gives in evaluation mode, sooner, and trains with those
+        statistics fixed.
+        """
+        folded = copy.deepcopy(self)
+        for module in folded.modules():
+            if isinstance(module, Convolution):
+                module.fold_()
+        return folded
+
+    @property
+    def _title(self) -> str:
+        return type(self).__name__
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
+
+    def _checked(self, k: int) -> int:
+        return check_count(k, f"{self._title}: k", 0, len(self.stages))
+
+    def _through(self, x: Tensor, first: int, last: int) -> Tensor:
+        if x.ndim == 4:
+            x = x.contiguous(memory_format=torch.channels_last)  # the faster layout on a CPU
+        for stage in self.stages[first:last]:
+            x = stage(x)
+        return x
+
+
+def resized(images: Tensor, size: int | None) -> Tensor:
+    """The pictures with sides of ``size``; None leaves them as they are.
+
+    Bicubic, smoothed where they shrink, and to whole numbers: what Pillow does, but for rounding.
+    So gradients do not pass.
+    """
+    if size is None or images.shape[2:] == (size, size):
+        return images
+    if images.dtype != torch.uint8:
+        images = images.detach().round().clamp(0, 255).to(torch.uint8)
+    return F.interpolate(images, (size, size), mode="bicubic", antialias=True)

@@ -1,0 +1,41 @@
+"""A small convolutional network for small pictures, quick to train on a CPU."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from bittern.checks import check_count
+from bittern.networks.base import Backbone
+from bittern.networks.convolution import Convolution
+
+__all__ = ["SmallNet"]
+
+
+class SmallNet(Backbone):
+    """Six convolutions for pictures of about 32 pixels a side, to be trained from nothing.
+
+    Three stages of two 3×3 convolutions, each with batch normalisation and a rectifier, and the
+    largest of every 2×2 places.  With ``width`` w they have w, w; 2w, 2w; 4w and 8w channels, and
+    the 8w features are the means over all places.
+    """
+
+    name = "small"
+    least = 8
+
+    def __init__(self, size: int | None = None, width: int = 32) -> None:
+        super().__init__(size)
+        w = check_count(width, "SmallNet: width")
+        self.n_features = 8 * w
+        self.stages = nn.ModuleList(
+            (_stage(3, w, w), _stage(w, 2 * w, 2 * w), _stage(2 * w, 4 * w, 8 * w))
+        )
+
+    def normalise(self, images: Tensor) -> Tensor:
+        """(x − 128) / 64: of about unit variance."""
+        return (images - 128.0) / 64.0
+
+
+def _stage(n_in: int, n_middle: int, n_out: int) -> nn.Module:
+    return nn.Sequential(
+        Convolution(n_in, n_middle, 3), Convolution(n_middle, n_out, 3), nn.MaxPool2d(2)
+    )

@@ -1,0 +1,1 @@
+"""Evaluation of hash tables, K bits by L tables."""

@@ -1,0 +1,225 @@
+"""Evaluation of hash tables: what a look-up retrieves, what it misses, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_type
+from bittern.codes import Codes
+from bittern.errors import InputError
+from bittern.index.buckets import Buckets, Found, query_blocks
+from bittern.index.tables import Tables
+from bittern.metrics import MetricName, Scores, evaluate
+from bittern.metrics.micro import micro_fbeta, micro_precision, micro_recall
+from bittern.metrics.precision import fbeta, precision, recall
+from bittern.parallel import run_blocks
+from bittern.profile import TieProfile
+from bittern.relevance import Relevance
+
+__all__ = ["TABLE_METRICS", "TableProfile", "check_sides", "table_profile"]
+
+# What was retrieved stands at distance 0, so that radius 0 is the look-up.
+TABLE_METRICS = (
+    "precision@r0",
+    "precision@r0:empty-zero",
+    "recall@r0",
+    "f1@r0",
+    "micro-precision@r0",
+    "micro-recall@r0",
+    "micro-f1@r0",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TableProfile:
+    """What hash tables retrieve for each query: true and false positives, false negatives, cost.
+
+    Retrieved is what collides with the query in at least one table, each item once.  ``examined``
+    counts an item once for each table that it collides in, which is what the look-up has to read.
+    Bit j of ``occupied[q]`` tells that look-up j of query q found a bucket with something in it.
+
+    Profiles of shards of one database add up to the profile of the whole: counts are summed, and
+    a bucket that two shards have is one bucket.
+    """
+
+    true_positives: NDArray[np.int64]  # (n_queries,)
+    false_positives: NDArray[np.int64]  # (n_queries,)
+    false_negatives: NDArray[np.int64]  # (n_queries,)
+    examined: NDArray[np.int64]  # (n_queries,)
+    occupied: NDArray[np.uint8]  # (n_queries, n_look_ups / 8)
+    tables: Tables
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.true_positives)
+
+    @property
+    def retrieved(self) -> NDArray[np.int64]:
+        """Items retrieved for each query, each counted once."""
+        return self.true_positives + self.false_positives
+
+    @property
+    def n_look_ups(self) -> int:
+        """Look-ups that every query makes: one for each table and probe."""
+        return self.tables.n_look_ups
+
+    @property
+    def buckets(self) -> NDArray[np.int64]:
+        """Buckets visited by each query: its look-ups that found something."""
+        return np.bitwise_count(self.occupied).sum(axis=1, dtype=np.int64)
+
+    @property
+    def is_empty(self) -> NDArray[np.bool_]:
+        """Which queries retrieved nothing at all."""
+        return self.retrieved == 0
+
+    @property
+    def ties(self) -> TieProfile:
+        """The look-up as a ranking: all that was retrieved tied at distance 0, and no more.
+
+        So every metric within radius 0 is one of the look-up, under the rules for all metrics.
+        """
+        counts = np.stack([self.false_positives, self.true_positives], axis=1)[:, None]
+        missing = np.stack([np.zeros_like(self.false_negatives), self.false_negatives], axis=1)
+        return TieProfile(
+            counts=counts.astype(np.uint64), gains=np.array([0, 1]), unretrieved=missing
+        )
+
+    def precision(self, *, empty_is_zero: bool = False) -> NDArray[np.float64]:
+        """Precision of each query (eq. 3.6 of [Moran-2016]).
+
+        A query that retrieves nothing has none, NaN, or 0 if ``empty_is_zero``; NaN for a query
+        with nothing relevant.
+        """
+        return precision(self.ties, None, 0, empty_is_zero)
+
+    def recall(self) -> NDArray[np.float64]:
+        """Recall of each query (eq. 3.7 of [Moran-2016]); NaN with nothing relevant."""
+        return recall(self.ties, None, 0)
+
+    def f_beta(self, beta: float = 1.0) -> NDArray[np.float64]:
+        """F of each query (eq. 3.10 of [Moran-2016]); 0 if empty, NaN with nothing relevant."""
+        return fbeta(self.ties, None, 0, beta)
+
+    def micro_precision(self) -> float:
+        """Precision of all queries together (eq. 3.8); NaN if nothing is retrieved."""
+        return micro_precision(self.ties, None, 0)()
+
+    def micro_recall(self) -> float:
+        """Recall of all queries together (eq. 3.9); NaN if nothing is relevant."""
+        return micro_recall(self.ties, None, 0)()
+
+    def micro_f_beta(self, beta: float = 1.0) -> float:
+        """F of all queries together (eq. 3.10); NaN if nothing is relevant."""
+        return micro_fbeta(self.ties, None, 0, beta)()
+
+    def scores(self, metrics: Sequence[str | MetricName] = TABLE_METRICS) -> Scores:
+        """Macro and micro values with intervals and undefined queries, of metrics at radius 0."""
+        return evaluate(self.ties, metrics)
+
+    def __add__(self, other: TableProfile) -> TableProfile:
+        """The profile over both shards of one database; exactly that of the whole."""
+        if not isinstance(other, TableProfile):
+            return NotImplemented
+        if self.n_queries != other.n_queries or self.tables != other.tables:
+            raise InputError(
+                "TableProfile: only shards of one database, for the same queries and tables, can "
+                f"be added, got {self!r} and {other!r}."
+            )
+        return TableProfile(
+            true_positives=self.true_positives + other.true_positives,
+            false_positives=self.false_positives + other.false_positives,
+            false_negatives=self.false_negatives + other.false_negatives,
+            examined=self.examined + other.examined,
+            occupied=self.occupied | other.occupied,
+            tables=self.tables,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<TableProfile: {self.n_queries:,} queries, {self.is_empty.sum():,} of them empty, "
+            f"in {self.tables!r}>"
+        )
+
+
+def table_profile(
+    queries: Codes,
+    database: Codes,
+    relevance: Relevance,
+    *,
+    n_tables: int,
+    bits_per_table: int,
+    segments: str = "consecutive",
+    probe: int = 0,
+    random_state: int = 0,
+    n_threads: int | None = None,
+) -> TableProfile:
+    """Look every query up in hash tables of the database, and count what they retrieve.
+
+    ``n_tables`` tables (L) have keys of ``bits_per_table`` bits (K): consecutive segments of the
+    codes, or ``segments="random"`` bits.  With ``probe`` a query also looks into buckets whose keys
+    differ from its own in so many bits.  A gain above 0 is relevant.
+
+    Reference: section 3.4.2 of [Moran-2016].
+    """
+    check_sides("table_profile", queries, database, relevance)
+    tables = Tables.choose(
+        "table_profile", queries.n_bits, n_tables, bits_per_table, segments, probe, random_state
+    )
+    buckets = Buckets.build(database.words, tables, n_threads)
+    keys = tables.all_keys(queries.words)
+    sizes = buckets.sizes(keys, n_threads)
+    hits, retrieved, examined = np.zeros((3, len(queries)), np.int64)
+    occupied = np.zeros((len(queries), -(-tables.n_look_ups // 8)), np.uint8)
+
+    def look_up(rows: slice) -> None:
+        part = relevance.take(rows)
+        found = buckets.look_up(np.ascontiguousarray(keys[:, rows]), sizes[rows], part.excluded)
+        hits[rows] = _relevant(part, found)
+        retrieved[rows] = np.diff(found.offsets)
+        examined[rows], occupied[rows] = found.examined, found.occupied
+
+    run_blocks(look_up, query_blocks(sizes), n_threads)
+    return TableProfile(
+        true_positives=hits,
+        false_positives=retrieved - hits,
+        false_negatives=relevance.n_relevant - hits,
+        examined=examined,
+        occupied=occupied,
+        tables=tables,
+    )
+
+
+def check_sides(owner: str, queries: Codes, database: Codes, relevance: Relevance) -> None:
+    """Refuse codes of different lengths, and a ground truth that is for others."""
+    check_type(queries, Codes, f"{owner}: queries")
+    check_type(database, Codes, f"{owner}: database")
+    check_type(relevance, Relevance, f"{owner}: relevance")
+    if queries.n_bits != database.n_bits:
+        raise InputError(
+            f"{owner}: queries and database must have codes of one length, "
+            f"got {queries.n_bits} and {database.n_bits} bits."
+        )
+    sides = len(queries), len(database)
+    if (relevance.n_queries, relevance.n_database) != sides:
+        raise InputError(
+            f"{owner}: the ground truth is for {relevance.n_queries} queries and "
+            f"{relevance.n_database} items, got {sides[0]} and {sides[1]}."
+        )
+    if 0 in sides:
+        raise InputError(
+            f"{owner}: needs at least one query and one item, got {sides[0]} and {sides[1]}."
+        )
+
+
+def _relevant(relevance: Relevance, found: Found) -> NDArray[np.int64]:
+    """How many of each query's items are relevant."""
+    n = relevance.n_queries
+    query = np.repeat(np.arange(n), np.diff(found.offsets))
+    levels = relevance.levels_of(query, found.rows.astype(np.intp))
+    return np.bincount(query[levels > 0], minlength=n)
