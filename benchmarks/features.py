@@ -1,8 +1,8 @@
-"""Pictures a second of every feature of pictures, against decoding the JPEG.
+"""Images a second of every feature of images, against decoding the JPEG.
 
     python benchmarks/features.py [--root DATA] [--write docs/results.md] [--only NAME …]
 
-Pictures of 384 × 256 pixels out of Corel-1000, one thread, decoded by Pillow from memory.  Each
+Images of 384 × 256 pixels out of Corel-1000, one thread, decoded by Pillow from memory.  Each
 feature takes turns with decoding, and the best round of each counts, so that a slow moment of the
 machine hits both; seconds are the processor's, since others may use the machine.
 """
@@ -28,7 +28,7 @@ from bittern.features import FEATURES, NINE, Deep, Gist, VisualWords, extract
 from bittern.features.gist import MARGIN, _filters, _grey_square, _prefiltered, _stretched
 
 LIMIT = 2.0  # times decoding, for the hand-made ones
-N_PICTURES = 40
+N_IMAGES = 40
 ROUNDS = 12
 
 
@@ -52,27 +52,27 @@ def main() -> None:
 
 
 def jpegs(path: Path) -> list[bytes]:
-    """Files of pictures from all over the collection."""
+    """Files of images from all over the collection."""
     with zipfile.ZipFile(path) as archive:
         names = sorted(name for name in archive.namelist() if name.endswith(".jpg"))
-        return [archive.read(name) for name in names[:: len(names) // N_PICTURES]]
+        return [archive.read(name) for name in names[:: len(names) // N_IMAGES]]
 
 
 def features(files: list[bytes], only: list[str] | None) -> Section:
     """A row for each feature, as it is by default."""
     section = Section(
         f"Features: {len(files)} JPEGs of 384 × 256, one thread",
-        ("feature", "dimensions", "ms a picture", "pictures/s", "× decoding"),
+        ("feature", "dimensions", "ms a image", "images/s", "× decoding"),
     )
-    pictures = [decode(file) for file in files]
+    images = [decode(file) for file in files]
     for name in NINE:
         if only and name not in only:
             continue
         feature = FEATURES[name]()
-        n_columns = feature.transform(pictures[:1]).shape[1]  # compiles, too
+        n_columns = feature.transform(images[:1]).shape[1]  # compiles, too
         bare, own = fastest(
             lambda: [decode(file) for file in files],
-            lambda feature=feature: feature.transform(pictures),
+            lambda feature=feature: feature.transform(images),
             rounds=ROUNDS,
             clock=time.process_time,
         )
@@ -91,14 +91,14 @@ def peers(files: list[bytes]) -> Section:
     import cv2
 
     cv2.setNumThreads(1)
-    pictures = [decode(file) for file in files]
-    gist, words = Gist(), VisualWords(200).fit(pictures)
-    deep = Deep(n_threads=1).fit(pictures)
+    images = [decode(file) for file in files]
+    gist, words = Gist(), VisualWords(200).fit(images)
+    deep = Deep(n_threads=1).fit(images)
     model = deep._loaded()
-    batches = [deep._input(model, pictures[i : i + 8]) for i in range(0, len(pictures), 8)]
-    greys = [cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY) for picture in pictures]
+    batches = [deep._input(model, images[i : i + 8]) for i in range(0, len(images), 8)]
+    greys = [cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in images]
     rows = (
-        ("gist", gist, "every filter by SciPy's whole inverse transform", whole_gists(pictures), 1),
+        ("gist", gist, "every filter by SciPy's whole inverse transform", whole_gists(images), 1),
         (
             "visual-words",
             words,
@@ -109,13 +109,13 @@ def peers(files: list[bytes]) -> Section:
         ("deep", deep, "ONNX Runtime alone", lambda: [model(batch) for batch in batches], 1.4),
     )
     section = Section(
-        f"Features and their peers: {len(files)} decoded pictures of 384 × 256, one thread",
-        ("feature", "ms a picture", "peer", "peer, ms", "× the peer"),
+        f"Features and their peers: {len(files)} decoded images of 384 × 256, one thread",
+        ("feature", "ms a image", "peer", "peer, ms", "× the peer"),
     )
     for name, feature, peer, call, limit in rows:
         theirs, own = fastest(
             call,
-            lambda feature=feature: feature.transform(pictures),
+            lambda feature=feature: feature.transform(images),
             rounds=4,
             clock=time.process_time,
         )
@@ -133,23 +133,23 @@ def folders(archive: Path) -> Section:
     """``extract`` over a folder, with all that belongs to it: processes, decoding, writing."""
     section = Section(
         "extract: a folder of 1,000 JPEGs of 384 × 256, two processes, the whole command",
-        ("features", "s", "pictures/s"),
+        ("features", "s", "images/s"),
     )
     sets = [NINE, ("gist",), ("visual-words",), ("deep",)]
     with tempfile.TemporaryDirectory() as scratch:
         with zipfile.ZipFile(archive) as packed:
-            packed.extractall(Path(scratch, "pictures"))
+            packed.extractall(Path(scratch, "images"))
         for names in sets:
             began = time.perf_counter()
-            found = extract(Path(scratch, "pictures"), names, Path(scratch, "out.npz"), jobs=2)
+            found = extract(Path(scratch, "images"), names, Path(scratch, "out.npz"), jobs=2)
             seconds = time.perf_counter() - began
             shown = names[0] if len(names) == 1 else "the nine together"
             section.row(shown, seconds, f"{len(found) / seconds:,.0f}")
     return section
 
 
-def whole_gists(pictures: list[np.ndarray]) -> Callable[[], object]:
-    """GIST of pictures by inverse transforms of all frequencies."""
+def whole_gists(images: list[np.ndarray]) -> Callable[[], object]:
+    """GIST of images by inverse transforms of all frequencies."""
     from scipy.fft import fft2, ifft2
 
     side = 128
@@ -159,17 +159,17 @@ def whole_gists(pictures: list[np.ndarray]) -> Callable[[], object]:
         gains[8 * scale : 8 * scale + 8, band[:, None], band] = some
     inside = slice(MARGIN, MARGIN + side)
 
-    def one(picture: np.ndarray) -> np.ndarray:
-        even = _prefiltered(_stretched(_grey_square(picture, side)))
+    def one(image: np.ndarray) -> np.ndarray:
+        even = _prefiltered(_stretched(_grey_square(image, side)))
         spectrum = fft2(np.pad(even, MARGIN, mode="symmetric"))
         strengths = [np.abs(ifft2(spectrum * gain))[inside, inside] for gain in gains]
         return np.stack(strengths).reshape(32, 4, side // 4, 4, side // 4).mean(axis=(2, 4))
 
-    return lambda: [one(picture) for picture in pictures]
+    return lambda: [one(image) for image in images]
 
 
 def decode(file: bytes) -> np.ndarray:
-    """A picture as features get it."""
+    """A image as features get it."""
     return np.asarray(Image.open(io.BytesIO(file)).convert("RGB"))
 
 

@@ -21,7 +21,7 @@ from bittern.experiments.processes import Failed
 from bittern.experiments.shipped import shipped
 from bittern.report import differences_to_markdown, to_markdown, to_svg
 
-PICTURES = ("parameter", "bits", "methods")  # the first that the records have
+IMAGES = ("parameter", "bits", "methods")  # the first that the records have
 FIGURES = {  # what the paper draws, where it is not quality against length
     "methodology-figure-3-8": ("curves",),
     "methodology-tables": ("tables",),
@@ -101,10 +101,8 @@ def write(path: Path, out: Path) -> None:
 
 
 def section(name: str, records: Records, docs: Path) -> str:
-    """The protocol's section, with its picture beside the page."""
-    drawn = next(
-        (svg for one in FIGURES.get(name, PICTURES) if (svg := to_svg(records, one))), None
-    )
+    """The protocol's section, with its image beside the page."""
+    drawn = next((svg for one in FIGURES.get(name, IMAGES) if (svg := to_svg(records, one))), None)
     place = Path("images") / "results" / f"{name}.svg"
     if drawn:
         (docs / place).parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +111,7 @@ def section(name: str, records: Records, docs: Path) -> str:
         records,
         level=3,
         command=f"bittern reproduce {name}",
-        pictures=[place.as_posix()] if drawn else [],
+        images=[place.as_posix()] if drawn else [],
     )
 
 

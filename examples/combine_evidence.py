@@ -1,10 +1,10 @@
-"""See which features find pictures of the same category, and how much better they do together.
+"""See which features find images of the same category, and how much better they do together.
 
-    python examples/combine_evidence.py [FOLDER] [--lists PICTURE.png]
+    python examples/combine_evidence.py [FOLDER] [--lists IMAGE.png]
 
-FOLDER holds a sub-folder of pictures for each category, at least 32 in each; without it,
-scikit-learn's digits are taken.  Follows the evidence paper's protocol: the pictures are parted
-into two collections, queries are one to six pictures of a category, weights are learned in one
+FOLDER holds a sub-folder of images for each category, at least 32 in each; without it,
+scikit-learn's digits are taken.  Follows the evidence paper's protocol: the images are parted
+into two collections, queries are one to six images of a category, weights are learned in one
 collection, and mean average precision is measured in the other.  ``--lists`` draws what each
 feature, and their combination, finds first for one query.
 """
@@ -50,15 +50,15 @@ def main() -> None:
 
 
 def digits() -> bt.Dataset:
-    """Four hundred of scikit-learn's digits, as pictures."""
+    """Four hundred of scikit-learn's digits, as images."""
     some = bt.load("digits").take(np.arange(400))
-    pictures = (15 * some.vectors[:]).astype(np.uint8).reshape(-1, 8, 8)
-    return replace(some, modalities={"image": pictures})
+    images = (15 * some.vectors[:]).astype(np.uint8).reshape(-1, 8, 8)
+    return replace(some, modalities={"image": images})
 
 
 def sizes(dataset: bt.Dataset) -> dict[str, Any]:
-    """Ten queries each of one to six pictures, or as many as the smallest category allows."""
-    smallest = int(np.bincount(dataset.labels).min()) // 8  # pictures to query by
+    """Ten queries each of one to six images, or as many as the smallest category allows."""
+    smallest = int(np.bincount(dataset.labels).min()) // 8  # images to query by
     per_size = min(10, smallest)
     return {
         "per_size": per_size,
@@ -98,7 +98,7 @@ def report(fused: dict[str, Any], relevant: Any) -> None:
 
 
 def draw(dataset: bt.Dataset, split: Any, lists: dict[str, Any], path: Path) -> None:
-    """Strips of the first pictures of one query, those of its category framed in green."""
+    """Strips of the first images of one query, those of its category framed in green."""
     query = typical(split, dataset, lists["all, by the SVM"])
     asked, database = split.test_queries, split.database
     figure = Figure(figsize=(SHOWN + 2.2, 0.95 * (len(lists) + 1)), layout="constrained")
@@ -115,15 +115,15 @@ def draw(dataset: bt.Dataset, split: Any, lists: dict[str, Any], path: Path) -> 
         label = line[0].set_ylabel(name, rotation=0, ha="right", va="center")
         label.set_visible(True)
         for axes, item in zip(line, items, strict=False):
-            picture = np.asarray(dataset.vectors[int(item)])
-            axes.imshow(picture, cmap=None if picture.ndim == 3 else "gray")
+            image = np.asarray(dataset.vectors[int(item)])
+            axes.imshow(image, cmap=None if image.ndim == 3 else "gray")
             is_right = dataset.labels[item] == asked.categories[query]
             axes.spines[:].set(visible=True, color="#009E73" if is_right else "#BBBBBB", lw=3)
     figure.savefig(path, dpi=80)
 
 
 def typical(split: Any, dataset: bt.Dataset, scores: Any) -> int:
-    """The query of most pictures whose AP is nearest to the median."""
+    """The query of most images whose AP is nearest to the median."""
     truth = bt.Relevance.from_classes(split.test_queries.categories, dataset.labels[split.database])
     profile = bt.TieProfile.from_distances(-scores, truth)
     ap = bt.evaluate(profile, ["ap"])["ap"].per_query

@@ -1,6 +1,6 @@
-"""Index a folder of pictures, then search it by one of them.
+"""Index a folder of images, then search it by one of them.
 
-    python examples/photo_search.py [FOLDER [PICTURE [MONTAGE.png]]]
+    python examples/photo_search.py [FOLDER [IMAGE [MONTAGE.png]]]
 
 Without a folder, two hundred of scikit-learn's digits are written to a temporary one.  A collection
 lasts: keep the file, and open it again with ``bt.store.open`` or ``bittern search``.  Needs the
@@ -24,11 +24,11 @@ def main() -> None:
     """Index, search, and show what was found."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(sys.argv[1]) if len(sys.argv) > 1 else digits(Path(scratch, "digits"))
-        place = str(Path(scratch, "pictures.bittern"))
+        place = str(Path(scratch, "images.bittern"))
         plan = collecting.Plan(source=folder, features="gist", hasher="itq", n_bits=64, skips=True)
         print(collecting.create(place, plan))
-        picture = Path(sys.argv[2]) if len(sys.argv) > 2 else next(folder.rglob("*.png"))
-        answer = searching.ask(place, searching.Question(images=(picture,), k=5))
+        image = Path(sys.argv[2]) if len(sys.argv) > 2 else next(folder.rglob("*.png"))
+        answer = searching.ask(place, searching.Question(images=(image,), k=5))
         for id_, distance, known in zip(answer.ids, answer.values, answer.metadata, strict=True):
             print(f"{id_:6}  {distance:3}  {known.get('label', '')}  {Path(known['path']).name}")
         if len(sys.argv) > 3:
@@ -36,13 +36,13 @@ def main() -> None:
 
 
 def digits(folder: Path) -> Path:
-    """Pictures of digits in a sub-folder for each."""
+    """Images of digits in a sub-folder for each."""
     some = bt.load("digits").take(np.arange(200))
-    pictures = (15 * some.vectors[:]).astype(np.uint8).reshape(-1, 8, 8)
-    for i, (picture, label) in enumerate(zip(pictures, some.labels, strict=True)):
+    images = (15 * some.vectors[:]).astype(np.uint8).reshape(-1, 8, 8)
+    for i, (image, label) in enumerate(zip(images, some.labels, strict=True)):
         path = folder / str(label) / f"{i:03}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(picture).resize((32, 32)).save(path)
+        Image.fromarray(image).resize((32, 32)).save(path)
     return folder
 
 

@@ -1,6 +1,6 @@
 """Draw the soft tie profile of a query beside the exact one, before and after training.
 
-    python examples/soft_profile.py [PICTURE.svg]
+    python examples/soft_profile.py [IMAGE.svg]
 
 Trains TALR on scikit-learn's digits with 12 bits, takes one held-out query, prints its AP, and
 draws how many items lie at each Hamming distance (exact counts, as bars) and the soft counts that

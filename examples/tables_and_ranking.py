@@ -1,6 +1,6 @@
 """What setting of hash tables is like what radius?  Figure 3.5 of the methodology, with data.
 
-    python examples/tables_and_ranking.py [PICTURE.svg]
+    python examples/tables_and_ranking.py [IMAGE.svg]
 
 Hashes scikit-learn's digits to 32 bits, looks every query up in L tables of K bits for a grid of
 settings, and puts each beside the Hamming ranking cut at the radius that retrieves as much.
@@ -15,7 +15,7 @@ from bittern.report.figures import draw_tables
 K_GRID, L_GRID = (2, 4, 8, 16, 32), (1, 2, 4, 8, 16)
 
 
-def main(picture: str | None) -> None:
+def main(image: str | None) -> None:
     """Print a row for each setting, and draw them on the precision-recall curve."""
     dataset = bt.load("digits")
     split = bt.make_split("improved", dataset, random_state=0, run=0)
@@ -29,8 +29,8 @@ def main(picture: str | None) -> None:
     surface = bt.table_surface(*codes, truth, bits_per_table=K_GRID, n_tables=L_GRID)
     comparison = compare_with_ranking(surface, bt.TieProfile.from_codes(*codes, truth))
     show(comparison)
-    if picture is not None:
-        draw_tables(picture, comparison, "Digits, ITQ, 32 bits; numbers at points are L")
+    if image is not None:
+        draw_tables(image, comparison, "Digits, ITQ, 32 bits; numbers at points are L")
 
 
 def show(comparison: RankingComparison) -> None:

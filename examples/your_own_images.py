@@ -1,4 +1,4 @@
-"""From a folder of pictures to a dataset with a split.
+"""From a folder of images to a dataset with a split.
 
     python examples/your_own_images.py FOLDER
 
@@ -17,7 +17,7 @@ from bittern.data import make_split
 
 
 def main(folder: Path) -> None:
-    """Read, split, and look for pictures that are on both sides of a wall."""
+    """Read, split, and look for images that are on both sides of a wall."""
     dataset = bt.load("folder", root=folder)
     print(dataset, *dataset.notes, sep="\n")
 
@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
 
 
 def paint(folder: Path) -> Path:
-    """Five colours, 40 noisy pictures of each, one folder a colour."""
+    """Five colours, 40 noisy images of each, one folder a colour."""
     from PIL import Image
 
     rng = np.random.default_rng(0)

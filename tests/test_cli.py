@@ -438,15 +438,15 @@ def test_the_demo_ends_with_a_table_a_page_and_three_commands(bittern, tmp_path,
 
     real = first_look.protocol_of  # of shorter codes alone, which take a second each
     monkeypatch.setattr(first_look, "protocol_of", lambda *a: replace(real(*a), n_bits=(8,)))
-    picture, out = tmp_path / "demo.png", tmp_path / "demo"
-    said = bittern("demo", "--runs", 1, "--plot", picture, "--out", out)
+    image, out = tmp_path / "demo.png", tmp_path / "demo"
+    said = bittern("demo", "--runs", 1, "--plot", image, "--out", out)
     assert said.code == 0
     for name in ("float ranking", "LSH", "ITQ", "KSH", "TALR"):
         assert re.search(rf"^{name} +\*?0\.\d{{4}}", said.out, re.MULTILINE), name
     assert (out / "report.html").read_text().startswith("<!DOCTYPE html>")
-    assert str(out / "report.html") in said.out and str(picture) in said.out
+    assert str(out / "report.html") in said.out and str(image) in said.out
     assert len(re.findall(r"^  bittern \w+", said.out, re.MULTILINE)) == 3
-    assert picture.read_bytes().startswith(MAGIC["png"])
+    assert image.read_bytes().startswith(MAGIC["png"])
     assert "5/5" in said.err and "TALR" in said.err
     again = bittern("demo", "--runs", 1, "--out", out)  # nothing is measured twice
     assert again.code == 0 and "5 cells are known, 0 to measure" in again.err

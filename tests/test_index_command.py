@@ -1,4 +1,4 @@
-"""``bittern index`` and ``bittern search``: collections from pictures and vectors."""
+"""``bittern index`` and ``bittern search``: collections from images and vectors."""
 
 import contextlib
 import dataclasses
@@ -20,8 +20,8 @@ COLOURS = {"red": (200, 30, 30), "green": (30, 180, 40), "blue": (30, 40, 210)}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Twelve pictures of each colour, with some noise."""
-    root, rng = tmp_path_factory.mktemp("pictures"), np.random.default_rng(0)
+    """Twelve images of each colour, with some noise."""
+    root, rng = tmp_path_factory.mktemp("images"), np.random.default_rng(0)
     for name, colour in COLOURS.items():
         (root / name).mkdir()
         for i in range(12):
@@ -51,7 +51,7 @@ def run(monkeypatch, capsys):
     return call
 
 
-def test_a_picture_finds_pictures_of_its_colour(place, folder):
+def test_a_image_finds_images_of_its_colour(place, folder):
     answer = searching.ask(place, searching.Question(images=(folder / "red/03.png",), k=10))
     assert answer.values[0] == 0 and sorted(answer.values) == answer.values.tolist()
     assert [known["label"] for known in answer.metadata] == ["red"] * 10
@@ -132,7 +132,7 @@ def test_vectors_make_a_collection_too(tmp_path):
     assert [known["label"] for known in answer.metadata] == [labels[2]] * 5
     with pytest.raises(bt.InputError, match="has 4 rows, counted from 0; there is no row 4"):
         searching.ask(made, searching.Question(row=4, vectors=tmp_path / "queries.npy"))
-    with pytest.raises(bt.InputError, match="cannot be searched by pictures"):
+    with pytest.raises(bt.InputError, match="cannot be searched by images"):
         searching.ask(made, searching.Question(images=(tmp_path / "x.png",)))
 
 
@@ -291,13 +291,13 @@ def test_adding_is_all_or_nothing(folder, tmp_path, monkeypatch):
 
 
 def test_features_that_learn_are_kept_with_what_they_learned(tmp_path):
-    (tmp_path / "pictures").mkdir()
+    (tmp_path / "images").mkdir()
     rng = np.random.default_rng(0)
     for i in range(20):
         pixels = rng.integers(0, 255, (160, 160, 3)).astype(np.uint8)
-        Image.fromarray(pixels).save(tmp_path / f"pictures/{i:02}.png")
+        Image.fromarray(pixels).save(tmp_path / f"images/{i:02}.png")
     made = str(tmp_path / "words.bittern")
-    plan = collecting.Plan(source=tmp_path / "pictures", features="visual-words", n_bits=8)
+    plan = collecting.Plan(source=tmp_path / "images", features="visual-words", n_bits=8)
     collecting.create(made, plan)
-    question = searching.Question(images=(tmp_path / "pictures/07.png",), k=1)
+    question = searching.Question(images=(tmp_path / "images/07.png",), k=1)
     assert searching.ask(made, question).values.tolist() == [0]

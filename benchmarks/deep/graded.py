@@ -54,7 +54,7 @@ def graded(options: argparse.Namespace) -> list[Section]:
     cells = [cell for cell in read(options.cells) if cell["experiment"] == "graded"]
     titles = {
         "corel5k": "Corel-5K, gain = annotation words shared (official split)",
-        "balls": "GIST of 22,019 CIFAR-10 pictures, graded balls (labelme-20k)",
+        "balls": "GIST of 22,019 CIFAR-10 images, graded balls (labelme-20k)",
     }
     sections = [graded_table(cells, dataset, title) for dataset, title in titles.items()]
     sections[-1].note(

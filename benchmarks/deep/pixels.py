@@ -44,7 +44,7 @@ PIXEL_LEVELS = {"cifar10": 0.85}
 
 
 def pixels(options: argparse.Namespace) -> list[Section]:
-    """TALR from pixels, 5,000 training pictures."""
+    """TALR from pixels, 5,000 training images."""
     if options.pixels is None:
         raise SystemExit("pixels needs --pixels FOLDER with CIFAR-10 and Fashion-MNIST in it.")
     for name in PIXELS:
@@ -55,7 +55,7 @@ def pixels(options: argparse.Namespace) -> list[Section]:
     fill(options.cells, min(1, options.jobs), from_pixels, wanted, threads=os.cpu_count() or 1)
     cells = [cell for cell in read(options.cells) if cell["experiment"] == "pixels"]
     section = Section(
-        "End to end from pixels, 32 bits, 5,000 training pictures, 1,000 queries",
+        "End to end from pixels, 32 bits, 5,000 training images, 1,000 queries",
         ("data", "network", "AP, mean", "± over runs", "runs", "training, min", "encoding, min"),
     )
     for name, parameters in PIXELS.items():
@@ -76,9 +76,9 @@ def pixels(options: argparse.Namespace) -> list[Section]:
 
 
 def cut_pixels(root: Path, folder: Path, name: str) -> None:
-    """Cut each run's sets out of a data set's pictures once."""
+    """Cut each run's sets out of a data set's images once."""
     folder.mkdir(parents=True, exist_ok=True)
-    if (folder / "pictures.npy").exists():
+    if (folder / "images.npy").exists():
         return
     dataset = bt.load(name, root)
     np.save(folder / "labels.npy", np.asarray(dataset.labels))
@@ -86,12 +86,12 @@ def cut_pixels(root: Path, folder: Path, name: str) -> None:
         split = bt.make_split("cifar-s1", dataset, random_state=0, run=run)
         sets = {part: getattr(split, part) for part in ("train", "queries", "database")}
         np.savez(folder / f"{run}.npz", **sets)
-    np.save(folder / "pictures.npy", np.asarray(dataset.vectors[:], np.uint8))
+    np.save(folder / "images.npy", np.asarray(dataset.vectors[:], np.uint8))
 
 
 def from_pixels(folder: Path, _: str, name: str, n_bits: int, run: int) -> Cell:
     """One training, which goes on where it was stopped, and its evaluation."""
-    images, labels = np.load(folder / name / "pictures.npy"), np.load(folder / name / "labels.npy")
+    images, labels = np.load(folder / name / "images.npy"), np.load(folder / name / "labels.npy")
     with np.load(folder / name / f"{run}.npz") as sets:
         train, queries, database = (sets[part] for part in ("train", "queries", "database"))
     checkpoint = folder / f"checkpoint-{name}-{n_bits}-{run}.pt"

@@ -11,14 +11,14 @@ from cells import Cell, cut_cifar10, fill, read, sets_of
 from results import Section, Target
 
 import bittern as bt
-from bittern.hashing.pictures import shifted_and_mirrored
+from bittern.hashing.images import shifted_and_mirrored
 from deep.pixels import cut_pixels
 from deep.scores import RUNS, evaluated, values_of
 from deep.table1 import best
 
-N_VARIANTS = 5  # of each training picture
+N_VARIANTS = 5  # of each training image
 CROP = 0.85
-VIEWS = {  # of each picture: how much of it, and whether mirrored
+VIEWS = {  # of each image: how much of it, and whether mirrored
     "whole": (None, False),
     "mirrored": (None, True),
     "centre": (CROP, False),
@@ -28,7 +28,7 @@ STEPS = {  # the network, the views that are averaged, and whether variants are 
     "one layer, the features given": ("linear", (), False),
     "a hidden layer": ("mlp", (), False),
     "features computed again from pixels": ("mlp", ("whole",), False),
-    "averaged with the mirrored picture's": ("mlp", ("whole", "mirrored"), False),
+    "averaged with the mirrored image's": ("mlp", ("whole", "mirrored"), False),
     "averaged with the centre's": ("mlp", tuple(VIEWS), False),
     f"learned from {N_VARIANTS} shifted and mirrored variants too": ("mlp", tuple(VIEWS), True),
 }
@@ -63,25 +63,25 @@ def steps(options: argparse.Namespace) -> list[Section]:
 
 
 def compute_views(folder: Path) -> None:
-    """Features of every picture in every view, and of the variants of training pictures."""
-    pictures = np.load(folder / "cifar10" / "pictures.npy", mmap_mode="r")
+    """Features of every image in every view, and of the variants of training images."""
+    images = np.load(folder / "cifar10" / "images.npy", mmap_mode="r")
     for view, (crop, mirrored) in VIEWS.items():
-        seen = pictures[:, :, ::-1] if mirrored else pictures
+        seen = images[:, :, ::-1] if mirrored else images
         compute(folder / f"view-{view}.npy", seen, crop)
     for run in RUNS:
         with np.load(folder / "cifar10" / f"{run}.npz") as sets:
-            train = np.array(pictures[sets["train"]])
+            train = np.array(images[sets["train"]])
         rng = np.random.default_rng(run)
         variants = [shifted_and_mirrored(train, rng) for _ in range(N_VARIANTS)]
         compute(folder / f"variants-{run}.npy", np.concatenate(variants), None)
 
 
-def compute(path: Path, pictures: np.ndarray, crop: float | None) -> None:
-    """Deep features of pictures into a file, unless they are there."""
+def compute(path: Path, images: np.ndarray, crop: float | None) -> None:
+    """Deep features of images into a file, unless they are there."""
     if path.exists():
         return
-    print(f"features of {len(pictures):,} pictures: {path.stem}", flush=True)
-    rows = bt.features.Deep(crop=crop).fit(pictures[:1]).transform(pictures)
+    print(f"features of {len(images):,} images: {path.stem}", flush=True)
+    rows = bt.features.Deep(crop=crop).fit(images[:1]).transform(images)
     with path.with_suffix(".tmp").open("wb") as file:
         np.save(file, rows)
     path.with_suffix(".tmp").replace(path)

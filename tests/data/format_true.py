@@ -10,7 +10,7 @@ from bittern.errors import BitternError
 
 
 def jpeg(colour=(200, 30, 30), size=(4, 3), kind="JPEG"):
-    """The bytes of a picture of one colour, ``size`` wide and high."""
+    """The bytes of a image of one colour, ``size`` wide and high."""
     buffer = io.BytesIO()
     Image.new("RGB", size, colour).save(buffer, kind)
     return buffer.getvalue()

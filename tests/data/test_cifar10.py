@@ -17,7 +17,7 @@ NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse"
 BATCHES = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
 
 
-def picture(number, n=2):
+def image(number, n=2):
     """Rows of red, green and blue planes, each row by row; red at (y, x) is number + y + 2x."""
     y, x = np.mgrid[:32, :32]
     planes = [number + y + 2 * x, 100 + y, 200 + 0 * x]
@@ -28,7 +28,7 @@ def write_pickles(folder, n=2):
     folder.mkdir(parents=True)
     for i, name in enumerate(BATCHES):
         files = [b"%s_%d.png" % (name.encode(), j) for j in range(n)]
-        content = python2.batch(picture(i, n), [(i + j) % 10 for j in range(n)], files)
+        content = python2.batch(image(i, n), [(i + j) % 10 for j in range(n)], files)
         (folder / name).write_bytes(content)
     (folder / "batches.meta").write_bytes(python2.meta([name.encode() for name in NAMES]))
     return folder
@@ -37,7 +37,7 @@ def write_pickles(folder, n=2):
 def write_binary(folder, n=2):
     folder.mkdir(parents=True)
     for i, name in enumerate(BATCHES):
-        rows = [bytes([(i + j) % 10]) + row for j, row in enumerate(picture(i, n))]
+        rows = [bytes([(i + j) % 10]) + row for j, row in enumerate(image(i, n))]
         (folder / f"{name}.bin").write_bytes(b"".join(rows))
     (folder / "batches.meta.txt").write_text("\n".join(NAMES) + "\n\n")
     return folder
@@ -78,7 +78,7 @@ def test_every_form_gives_the_same_items_in_the_official_order(folder):
     )
 
 
-def test_ids_are_the_names_of_the_pictures(tmp_path):
+def test_ids_are_the_names_of_the_images(tmp_path):
     write_pickles(tmp_path / "c")
     assert list(cifar10.load(tmp_path / "c").ids[[0, 11]]) == [
         "data_batch_1_0.png",
@@ -121,7 +121,7 @@ def replaced(folder, name, content):
     return folder
 
 
-ROWS = picture(0)
+ROWS = image(0)
 REFUSALS = {
     "no files": (lambda f: f.parent / "nowhere", "has no batches; cifar10 needs cifar-10-batches"),
     "a batch less": (lambda f: (f / "data_batch_3").unlink() or f, "has no data_batch_3"),
@@ -131,7 +131,7 @@ REFUSALS = {
     ),
     "labels": (
         lambda f: replaced(f, "data_batch_2", python2.batch(ROWS, [1])),
-        "data_batch_2: 1 labels for 2 pictures",
+        "data_batch_2: 1 labels for 2 images",
     ),
     "a large label": (
         lambda f: replaced(f, "data_batch_2", python2.batch(ROWS, [1, 10])),
@@ -310,7 +310,7 @@ def test_real_features_have_6000_of_each_class(kind, place, dim):
 
 
 @pytest.mark.shared
-def test_real_pictures_have_6000_of_each_class():
+def test_real_images_have_6000_of_each_class():
     dataset = cifar10.load(real_files.cifar10_pickles())
     assert dataset["image"].shape == (60_000, 32, 32, 3)
     assert list(np.bincount(dataset.labels)) == [6000] * 10
@@ -322,7 +322,7 @@ def test_real_pictures_have_6000_of_each_class():
 
 
 @pytest.mark.shared
-def test_real_features_and_pictures_are_in_one_order():
+def test_real_features_and_images_are_in_one_order():
     features = cifar10.load(real_files.shared_data("cifar10_cnn"), features="cnn")
-    pictures = cifar10.load(real_files.cifar10_pickles())
-    np.testing.assert_array_equal(features.labels, pictures.labels)
+    images = cifar10.load(real_files.cifar10_pickles())
+    np.testing.assert_array_equal(features.labels, images.labels)

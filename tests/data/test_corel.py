@@ -1,4 +1,4 @@
-"""Corel-1000 and Corel-5K out of zips, numbered pictures, and category folders."""
+"""Corel-1000 and Corel-5K out of zips, numbered images, and category folders."""
 
 import multiprocessing
 import pickle
@@ -72,13 +72,13 @@ def test_corel_1000_out_of_a_zip(corel1000):
     assert dataset["cnn"].dtype == np.float32
     assert dataset["cnn"][119].tolist() == [238, 239]
     for number in (0, 10, 119):
-        picture = dataset["image"][number]
-        assert picture.shape == (6, 8, 3)
-        assert np.abs(picture.mean(axis=(0, 1)) - colour(number)).max() < 4  # JPEG rounds
+        image = dataset["image"][number]
+        assert image.shape == (6, 8, 3)
+        assert np.abs(image.mean(axis=(0, 1)) - colour(number)).max() < 4  # JPEG rounds
 
 
 def test_small_categories_are_left_out_in_every_part(corel1000):
-    dataset = corel.load(corel1000)  # b has 20 pictures, fewer than 90
+    dataset = corel.load(corel1000)  # b has 20 images, fewer than 90
     assert len(dataset) == 100
     assert dataset.class_names == ("a",)
     assert len(dataset["cnn"]) == len(dataset["image"]) == 100
@@ -126,7 +126,7 @@ def test_nothing_is_extracted(corel5k):
     assert sorted(corel5k.rglob("*")) == before
 
 
-def test_loose_numbered_pictures_with_labels(corel5k):
+def test_loose_numbered_images_with_labels(corel5k):
     (corel5k / "corel5k_jpeg.zip").unlink()
     for number in IDS:
         write(corel5k / "images" / f"{number}.jpeg", jpeg())
@@ -135,7 +135,7 @@ def test_loose_numbered_pictures_with_labels(corel5k):
     assert dataset["image"][4].shape == (3, 4, 3)
 
 
-def test_pictures_numbered_from_0_need_no_labels(tmp_path):
+def test_images_numbered_from_0_need_no_labels(tmp_path):
     for number in range(101):
         write(tmp_path / "image.orig" / f"{number}.jpg", b"")
     dataset = corel.load(tmp_path, min_images=1)
@@ -152,7 +152,7 @@ def test_category_folders(tmp_path):
     assert dataset.labels.tolist() == [0, 0, 0, 1, 1]
     assert dataset.ids[3] == "CD2/Tigers/0.jpg"
     assert corel.load(tmp_path, min_images=1, categories=2).class_names == ("Birds", "CD2/Tigers")
-    with pytest.raises(FileError, match=r"no category has min_images=90 pictures; .* has 3"):
+    with pytest.raises(FileError, match=r"no category has min_images=90 images; .* has 3"):
         corel.load(tmp_path)
     with pytest.raises(FileError, match=r"has 3 categories that are large enough, not 63"):
         corel.load(tmp_path, min_images=1, categories=63)
@@ -210,13 +210,13 @@ def test_an_array_that_is_lacking_is_named(corel5k, lack):
 
 def test_a_gap_in_the_numbers_is_refused(tmp_path):
     write_zip(tmp_path / "a.zip", ["0.jpg", "2.jpg"])
-    with pytest.raises(FileError, match=r"a\.zip: pictures must be numbered 0, 1, 2"):
+    with pytest.raises(FileError, match=r"a\.zip: images must be numbered 0, 1, 2"):
         corel.load(tmp_path)
 
 
 def test_labels_that_are_not_the_hundreds_are_refused(corel1000):
     np.savez(corel1000 / "labels.npz", label=np.zeros(120, int), names=np.array(["a", "b"]))
-    with pytest.raises(FileError, match=r"labels\.npz: label must be the picture's number // 100"):
+    with pytest.raises(FileError, match=r"labels\.npz: label must be the image's number // 100"):
         corel.load(corel1000)
 
 
@@ -228,7 +228,7 @@ def test_labels_that_are_not_the_hundreds_are_refused(corel1000):
         ({"feat": np.ones((120, 2)), "label": np.ones(120, int)}, "label differs"),
     ],
 )
-def test_features_of_other_pictures_are_refused(corel1000, features, says):
+def test_features_of_other_images_are_refused(corel1000, features, says):
     np.savez(corel1000 / "corel1000_efflite0_224_f16.npz", **features)
     with pytest.raises(FileError, match=rf"efflite0_224_f16\.npz: .*{says}"):
         corel.load(corel1000)
@@ -259,11 +259,11 @@ def test_damage_ends_in_our_error(tmp_path):
         assert count_refused(tmp_path / name, damaged, read) > 140
 
 
-def test_damaged_pictures_end_in_our_error(tmp_path):
+def test_damaged_images_end_in_our_error(tmp_path):
     from bittern.data.rows import ImageFiles
 
     for kind in ("JPEG", "PNG", "GIF", "TIFF", "BMP"):
-        path = write(tmp_path / f"picture.{kind.lower()}", jpeg(size=(9, 7), kind=kind))
+        path = write(tmp_path / f"image.{kind.lower()}", jpeg(size=(9, 7), kind=kind))
         content = path.read_bytes()
         images = ImageFiles([path])
         damaged = [*truncations(content, 40), *flips(content, 40)]
@@ -284,7 +284,7 @@ def test_the_real_corel_1000():
     assert dataset.class_names == corel.COREL1000_NAMES
     assert dataset["cnn"].shape == (1000, 1280)
     assert {image.shape for image in dataset["image"][::50]} == {(256, 384, 3), (384, 256, 3)}
-    assert [image.ndim for image in dataset["image"]] == [3] * 1000  # every picture decodes
+    assert [image.ndim for image in dataset["image"]] == [3] * 1000  # every image decodes
 
 
 @pytest.mark.shared
@@ -305,7 +305,7 @@ def test_the_real_corel_5k_has_the_published_counts():
 
 @pytest.mark.shared
 def test_real_features_know_the_real_classes():
-    # Rows of features and pictures are in one order: the nearest neighbour is of the same class.
+    # Rows of features and images are in one order: the nearest neighbour is of the same class.
     dataset = corel.load(shared_folder("corel1000"))
     unit = dataset["cnn"] / np.linalg.norm(dataset["cnn"], axis=1, keepdims=True)
     similarity = unit @ unit.T

@@ -1,4 +1,4 @@
-"""A user's own folder of pictures, with and without a manifest."""
+"""A user's own folder of images, with and without a manifest."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def pets(tmp_path):
     write(root / "cat" / "old" / "c.jpeg", jpeg((255, 0, 0), size=(2, 5)))
     write(root / "cat" / ".thumb.jpg", b"hidden")
     write(root / ".git" / "x.jpg", b"hidden")
-    write(root / "cat" / "readme.txt", b"not a picture")
+    write(root / "cat" / "readme.txt", b"not a image")
     return root
 
 
@@ -35,27 +35,27 @@ def test_sub_folders_are_classes(pets):
     assert dataset.tags is None
     assert dataset["image"][1].shape == (5, 2, 3)
     assert dataset["image"][2][0, 0].tolist() == [0, 0, 255]
-    assert dataset.notes == ("3 pictures; 2 hidden and 1 other files passed over.",)
+    assert dataset.notes == ("3 images; 2 hidden and 1 other files passed over.",)
 
 
-def test_pictures_are_found_from_another_place(pets, monkeypatch):
+def test_images_are_found_from_another_place(pets, monkeypatch):
     monkeypatch.chdir(pets.parent)
     dataset = folder.load(Path("pets"))
     monkeypatch.chdir("/")
     assert dataset["image"][0].shape == (3, 4, 3)
 
 
-def test_pictures_are_read_when_asked_for(pets):
+def test_images_are_read_when_asked_for(pets):
     write(pets / "dog" / "broken.jpg", b"\xff\xd8\xff")
     dataset = folder.load(pets)
     assert len(dataset) == 4
-    with pytest.raises(FileError, match=r"dog/broken\.jpg: not a readable picture"):
+    with pytest.raises(FileError, match=r"dog/broken\.jpg: not a readable image"):
         dataset["image"][3]
     with pytest.raises((IndexError, PositionError)):
         dataset["image"][4]
 
 
-def test_pictures_in_the_folder_itself_have_no_class(pets):
+def test_images_in_the_folder_itself_have_no_class(pets):
     write(pets / "a.jpg", jpeg())
     assert folder.load(pets).labels.tolist() == [-1, 0, 0, 1]
 
@@ -108,7 +108,7 @@ def test_links_that_go_round_are_followed_once(pets):
     assert folder.load(pets).ids.tolist()[-2:] == ["dog/b.PNG", "dog/cat.jpg"]
 
 
-def test_pictures_are_upright_and_rgb(tmp_path):
+def test_images_are_upright_and_rgb(tmp_path):
     tall = Image.new("L", (4, 2))
     exif = Image.Exif()
     exif[0x0112] = 6  # the camera was turned by a quarter
@@ -161,7 +161,7 @@ def test_a_manifest_of_another_name_and_without_labels(pets):
     dataset = folder.load(pets, manifest="meta/some.csv")
     assert dataset.class_names == ("cat",)  # from the sub-folder
     assert dataset.tag_names == ("red",)
-    assert "2 pictures not in it were left out" in dataset.notes[1]
+    assert "2 images not in it were left out" in dataset.notes[1]
 
 
 def test_whole_numbers_are_labels_too(pets):
@@ -227,7 +227,7 @@ def test_other_refusals(pets, tmp_path):
     with pytest.raises(FileError, match="is a file, a folder was expected"):
         folder.load(pets / "cat" / "a.jpg")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileError, match=r"has no pictures; .*\.jpg"):
+    with pytest.raises(FileError, match=r"has no images; .*\.jpg"):
         folder.load(tmp_path / "empty")
     with pytest.raises(FileError, match=r"ends in \.csv, \.jsonl"):
         folder.load(pets, manifest="cat/readme.txt")

@@ -42,8 +42,8 @@ def test_trap_21_test_images_that_are_in_the_database_under_another_number_are_f
     assert "177 of 200 queries are also among database" in str(report)
 
 
-def learnt(steps, rows, train):
-    """Every array that preprocessing learnt."""
+def learned(steps, rows, train):
+    """Every array that preprocessing learned."""
     pipeline = prepared(dataset(rows=rows), train, steps)["vectors"].pipeline
     return {
         (name, key): value
@@ -62,17 +62,18 @@ def test_trap_23_changing_test_rows_changes_nothing_that_was_fitted(kind):
     def wrapped(array):
         return array if kind == "dense" else SparseRows(scipy.sparse.csr_array(array))
 
-    before = learnt(STEPS, wrapped(rows), train)
+    before = learned(STEPS, wrapped(rows), train)
     changed = rows.copy()
     changed[test] = 1000 + rng.random((len(test), 12))
-    after = learnt(STEPS, wrapped(changed), train)
+    after = learned(STEPS, wrapped(changed), train)
     assert before.keys() == after.keys()
     assert ("2-pca3", "components_") in before
     for key, value in before.items():
         np.testing.assert_array_equal(value, after[key], err_msg=str(key))
     # Not vacuous: fitted on all rows, it would be another.
     assert not np.allclose(
-        learnt(STEPS, wrapped(changed), np.arange(90))["2-pca3", "mean_"], before["2-pca3", "mean_"]
+        learned(STEPS, wrapped(changed), np.arange(90))["2-pca3", "mean_"],
+        before["2-pca3", "mean_"],
     )
 
 

@@ -106,8 +106,8 @@ def test_stored_zeros_and_order_of_columns_do_not_matter():
 
 
 @pytest.fixture
-def pictures(tmp_path):
-    """Nine files of different pictures and sizes; the third also as a file of another kind."""
+def made_images(tmp_path):
+    """Nine files of different images and sizes; the third also as a file of another kind."""
     rng = np.random.default_rng(1)
     paths = []
     for i in range(9):
@@ -119,8 +119,8 @@ def pictures(tmp_path):
     return paths, twin
 
 
-def test_pictures_are_compared_by_their_pixels(pictures):
-    paths, twin = pictures
+def test_images_are_compared_by_their_pixels(images):
+    paths, twin = images
     assert find_leaks(dataset(rows=ImageFiles(paths)), halves(9)).is_clean
     paths[4] = twin
     report = find_leaks(dataset(rows=ImageFiles(paths)), halves(9))
@@ -142,7 +142,7 @@ def test_arrays_of_images_and_texts():
     assert find_leaks(both, halves(6), "text").number == 2
 
 
-def test_a_black_picture_is_a_picture():
+def test_a_black_image_is_a_image():
     images = np.zeros((3, 2, 2, 3), dtype=np.uint8)
     assert find_leaks(dataset(rows=images), halves(3)).number == 3
 

@@ -28,7 +28,7 @@ def write(folder, ending="", dot="-", **changed):
 @pytest.mark.parametrize("ending", ["", ".gz"])
 @pytest.mark.parametrize("dot", ["-", "."])
 @pytest.mark.parametrize("place", ["", "raw"])
-def test_pictures_come_in_the_official_order(tmp_path, ending, dot, place):
+def test_images_come_in_the_official_order(tmp_path, ending, dot, place):
     write(tmp_path / place, ending, dot)
     dataset = MNIST.load(tmp_path)
     images = np.asarray(dataset["image"])

@@ -146,7 +146,7 @@ def write_parts(folder, tags):
             write(path, bits(tags[rows, c : c + 1].astype(int), "\r\n", " "))
 
 
-def test_pictures_are_read_when_asked_for(folder):
+def test_images_are_read_when_asked_for(folder):
     write(folder / "Flickr" / "actor" / "0002_2124494181.jpg", jpeg(size=(5, 2)))
     (folder / "Low_Level_Features" / "BoW_int.dat").unlink()
     dataset = nuswide.load(folder, image="files")

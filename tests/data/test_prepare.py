@@ -160,11 +160,11 @@ IMAGES = dataset(rows=np.zeros((4, 2, 2, 3), np.uint8))
             lambda: prepared(
                 dataset(rows=ImageFiles(["a", "b"], lambda _: np.eye(2))), [1], ["l2"]
             ),
-            r"needs vectors, got pictures or texts; extract features",
+            r"needs vectors, got images or texts; extract features",
         ),
         (
             lambda: prepared(dataset(rows=Texts(["a", "b"])), [1], ["centre"]),
-            r"needs vectors, got pictures or texts",
+            r"needs vectors, got images or texts",
         ),
         (
             lambda: prepared(dataset(rows=SparseRows(scipy.sparse.eye(4))), [1], ["centre"]),

@@ -275,9 +275,9 @@ def test_methods_that_learn_from_labels_may_beat_the_floats():
     advice = advise(
         np.hstack([vectors, noise]), labels, methods="lsh,itq-cca", n_bits=[16, 32], n_splits=2
     )
-    learnt = [row for row in advice.rows if row.learns_from_labels]
-    assert {row.method for row in learnt} == {"itq-cca"}
-    assert max(row.share.value for row in learnt) > 1
+    learned = [row for row in advice.rows if row.learns_from_labels]
+    assert {row.method for row in learned} == {"itq-cca"}
+    assert max(row.share.value for row in learned) > 1
     assert "a share above 100 %" in " ".join(advice.notes().split())
 
 
@@ -387,12 +387,12 @@ def test_a_surer_choice_is_offered_where_there_is_one():
     )
 
 
-def test_a_choice_that_learnt_from_labels_is_set_beside_one_that_did_not():
-    learnt, plain = row("sdh", 16, 1.4, learns=True), row("itq", 64, 0.97)
+def test_a_choice_that_learned_from_labels_is_set_beside_one_that_did_not():
+    learned, plain = row("sdh", 16, 1.4, learns=True), row("itq", 64, 0.97)
     assert (
-        "Without learning from labels it takes itq with 64 bits" in made_up(learnt, plain).sentence
+        "Without learning from labels it takes itq with 64 bits" in made_up(learned, plain).sentence
     )
-    alone = made_up(learnt, row("itq", 64, 0.7)).sentence
+    alone = made_up(learned, row("itq", 64, 0.7)).sentence
     assert "No method that does not learn from the labels keeps as much." in alone
 
 

@@ -28,11 +28,11 @@ PROTOCOLS = Path(bt.__file__).parent / "protocols"
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """A folder laid out as Corel-5K is: pictures whose colour tells a little of their category."""
+    """A folder laid out as Corel-5K is: images whose colour tells a little of their category."""
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(CLASSES), PER_CLASS)
-    with zipfile.ZipFile(folder / "pictures.zip", "w") as archive:
+    with zipfile.ZipFile(folder / "images.zip", "w") as archive:
         for number, label in enumerate(labels):
             pixels = rng.integers(0, 160, (16, 16, 3)) + 20 * label * np.array([1, 0, 2]) // 2
             buffer = io.BytesIO()
@@ -146,7 +146,7 @@ def test_values_are_those_of_the_fusions_by_hand(root, tmp_path):
     assert "looks_at" not in found["raster"].parameters
 
 
-def test_predicted_weights_are_learnt_from_training_queries_around_those_of_svms(root, tmp_path):
+def test_predicted_weights_are_learned_from_training_queries_around_those_of_svms(root, tmp_path):
     folds = ("predicted-weights", {"parameters": {"n_folds": 2}})
     (record,) = measured(root, tmp_path, folds).values()
     train, test = sides_by_hand(root, FEATURES, Protocol.of(table("comb-sum")))

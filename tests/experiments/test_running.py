@@ -134,7 +134,7 @@ def test_trap_22_database_codes_come_from_the_function_not_from_labels(whole, da
     assert first.values["ap"].mean > second.values["ap"].mean + 0.2  # the labels did matter
 
 
-def test_trap_23_preprocessing_is_learnt_on_training_rows(data, tmp_path):
+def test_trap_23_preprocessing_is_learned_on_training_rows(data, tmp_path):
     vectors = np.load(data / "vectors.npy")
     plan = protocol(dataset={"name": "arrays", "steps": ["centre"]})
     material = material_of(plan, 0, data)
@@ -225,7 +225,7 @@ def test_other_data_are_not_mixed_with_those_of_the_records(whole, data, tmp_pat
     assert len(Records.read(tmp_path / "out")) == 10
 
 
-def test_pictures_of_different_sizes_tell_data_from_other_data(tmp_path):
+def test_images_of_different_sizes_tell_data_from_other_data(tmp_path):
     from PIL import Image
 
     def fingerprint(name, grey):
@@ -474,7 +474,7 @@ def test_records_can_be_read_by_others(whole, tmp_path):
     assert sorted(one) == [("itq", 0), ("itq", 1)]
 
 
-def test_pictures_are_written_for_examples(tmp_path):
+def test_images_are_written_for_examples(tmp_path):
     plan = protocol(
         dataset={"name": "digits"},
         split={"name": "improved", "sizes": {"train": 100, "queries": 20, "database": 50}},
@@ -485,8 +485,8 @@ def test_pictures_are_written_for_examples(tmp_path):
     from PIL import Image
 
     for position in (e for x in records.records[0].examples for e in (x.query, *x.items)):
-        with Image.open(tmp_path / "pictures" / f"{position}.png") as picture:
-            assert picture.size == (8, 8)
+        with Image.open(tmp_path / "images" / f"{position}.png") as image:
+            assert image.size == (8, 8)
 
 
 def test_hash_tables_have_a_surface(data):

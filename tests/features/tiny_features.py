@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from bittern.errors import InputError
-from bittern.features.base import Feature, PictureFeature
+from bittern.features.base import Feature, ImageFeature
 
 
-class MeanColour(PictureFeature):
+class MeanColour(ImageFeature):
     """The mean of each channel, after a while; what it saw is written to a log."""
 
     name = "mean-colour"
@@ -20,27 +20,27 @@ class MeanColour(PictureFeature):
         self.log = log
         self.delay = delay
 
-    def _describe(self, picture):
+    def _describe(self, image):
         time.sleep(self.delay)
         if self.log is not None:
             with Path(self.log).open("a") as log:
-                log.write(f"{picture[0, 0, 0]} {os.getpid()}\n")
-        return (self.scale * picture.mean(axis=(0, 1))).astype(np.float32)
+                log.write(f"{image[0, 0, 0]} {os.getpid()}\n")
+        return (self.scale * image.mean(axis=(0, 1))).astype(np.float32)
 
 
-class Size(PictureFeature):
-    """Height and width; pictures of one row are refused."""
+class Size(ImageFeature):
+    """Height and width; images of one row are refused."""
 
     name = "size"
 
-    def _describe(self, picture):
-        if len(picture) == 1:
-            raise InputError("Size: a picture needs two rows.")
-        return np.array(picture.shape[:2], np.float32)
+    def _describe(self, image):
+        if len(image) == 1:
+            raise InputError("Size: a image needs two rows.")
+        return np.array(image.shape[:2], np.float32)
 
 
-class Centred(PictureFeature):
-    """The mean colour less that of the pictures it was fitted on."""
+class Centred(ImageFeature):
+    """The mean colour less that of the images it was fitted on."""
 
     name = "centred"
 
@@ -48,15 +48,15 @@ class Centred(PictureFeature):
         self.log = log
 
     def fit(self, X, y=None):
-        """Remember the mean, and log how many pictures it is of."""
+        """Remember the mean, and log how many images it is of."""
         if self.log is not None:
             with Path(self.log).open("a") as log:
                 log.write(f"{len(X)}\n")
         self.mean_ = MeanColour().transform(X).mean(axis=0)
         return self
 
-    def _describe(self, picture):
-        return MeanColour()._describe(picture) - self.mean_
+    def _describe(self, image):
+        return MeanColour()._describe(image) - self.mean_
 
 
 class Stubborn(Centred):
@@ -70,12 +70,12 @@ class Stubborn(Centred):
         return self
 
 
-class Threads(PictureFeature):
+class Threads(ImageFeature):
     """How many threads the libraries of this process use."""
 
     name = "threads"
 
-    def _describe(self, picture):
+    def _describe(self, image):
         import cv2
         from threadpoolctl import threadpool_info
 

@@ -69,7 +69,7 @@ def test_a_query_s_weights_depend_on_its_own_scores_alone():
     np.testing.assert_allclose(predictor.weights(scores[:, 3:4]), whole[3:4])
 
 
-def test_where_nothing_can_be_learnt_the_prior_stays():
+def test_where_nothing_can_be_learned_the_prior_stays():
     rng = np.random.default_rng(0)
     one = rng.standard_normal((N_QUERIES, N_ITEMS))
     scores = np.stack([one, one])  # the same twice: no weights change the ranking

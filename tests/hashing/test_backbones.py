@@ -39,7 +39,7 @@ def _seeded():
 # MatConvNet's files, written small.
 
 
-def content(name, rng, layout="new", average="picture"):
+def content(name, rng, layout="new", average="image"):
     """What a MatConvNet file of narrow layers holds, as savemat wants it."""
     layers, n_in = [], 3
     shapes = [(11, 4, 0), (5, 1, 2), (3, 1, 1), (3, 1, 1), (3, 1, 1), (6, 1, 0), (1, 1, 0)]
@@ -60,7 +60,7 @@ def content(name, rng, layout="new", average="picture"):
         n_in = n_out
     layers.append({"name": "prob", "type": "softmax"})
     side = CHAINS[name].side
-    mean = rng.random((side, side, 3)) * 255 if average == "picture" else np.array([[99, 98, 97]])
+    mean = rng.random((side, side, 3)) * 255 if average == "image" else np.array([[99, 98, 97]])
     about = {"averageImage": mean.astype(np.float32), "interpolation": "bicubic"}
     meta = {"meta": {"normalization": about}} if layout == "new" else {"normalization": about}
     return {"layers": cells(layers), **meta}
@@ -111,13 +111,13 @@ def shaken(net):
         norm.weight.uniform_(1, 2)
         norm.bias.normal_()
         norm.momentum = 1.0
-    net(pictures(8, 32, 32))
+    net(random_images(8, 32, 32))
     for norm in norms:
         norm.running_mean.mul_(1.1)
     return net.eval()
 
 
-def pictures(n=3, height=33, width=30, colours=3):
+def random_images(n=3, height=33, width=30, colours=3):
     return torch.randint(0, 256, (n, colours, height, width)).float()
 
 
@@ -137,24 +137,24 @@ def net(built):
 
 
 @torch.no_grad()
-def test_a_row_of_features_a_picture(net):
-    features = net(pictures(4))
+def test_a_row_of_features_a_image(net):
+    features = net(random_images(4))
     assert features.shape == (4, net.n_features)
     assert features.dtype == torch.float64
-    assert net.float()(pictures(4)).dtype == torch.float32
+    assert net.float()(random_images(4)).dtype == torch.float32
     assert torch.isfinite(features).all()
-    assert (features[0] - features[1]).abs().max() > 1e-3  # they look at the pictures
+    assert (features[0] - features[1]).abs().max() > 1e-3  # they look at the images
 
 
 @torch.no_grad()
-def test_a_picture_s_features_are_its_own(net):
-    images = pictures(5)
+def test_a_image_s_features_are_its_own(net):
+    images = random_images(5)
     torch.testing.assert_close(net(images)[1:3], net(images[1:3]))
 
 
 @torch.no_grad()
 def test_early_and_late_are_the_whole_wherever_it_is_cut(net):
-    images = pictures()
+    images = random_images()
     whole = net(images)
     assert len(net.stages) > 2
     seen = set()
@@ -167,20 +167,20 @@ def test_early_and_late_are_the_whole_wherever_it_is_cut(net):
 
 
 @torch.no_grad()
-def test_grey_pictures_are_pictures_of_three_equal_colours(net):
-    grey = pictures(colours=1)
+def test_grey_images_are_images_of_three_equal_colours(net):
+    grey = random_images(colours=1)
     torch.testing.assert_close(net(grey), net(grey.repeat(1, 3, 1, 1)))
 
 
 @torch.no_grad()
 def test_octets_are_as_good_as_floats(net):
-    images = pictures()
+    images = random_images()
     assert torch.equal(net(images.to(torch.uint8)), net(images))
 
 
 @torch.no_grad()
 def test_a_folded_network_gives_the_same_and_has_no_normalisations(net):
-    images = pictures()
+    images = random_images()
     before = net(images)
     folded = net.fold()
     assert type(folded) is type(net)
@@ -194,7 +194,7 @@ def test_a_folded_network_gives_the_same_and_has_no_normalisations(net):
 @pytest.mark.parametrize("is_folded", [False, True])
 def test_every_weight_gets_a_gradient(net, is_folded):
     net = net.fold() if is_folded else net.train()
-    net(pictures(6)).square().mean().backward()
+    net(random_images(6)).square().mean().backward()
     for name, weight in net.named_parameters():
         assert weight.grad is not None and torch.isfinite(weight.grad).all(), name
         if name.endswith("weight"):
@@ -203,7 +203,7 @@ def test_every_weight_gets_a_gradient(net, is_folded):
 
 def test_frozen_stages_get_none(net):
     with torch.no_grad():
-        between = net.early(pictures(), 2)
+        between = net.early(random_images(), 2)
     net.late(between.half(), 2).sum().backward()
     assert all(w.grad is None for w in net.stages[:2].parameters())
     assert all(w.grad is not None for w in net.stages[2:].parameters())
@@ -215,18 +215,18 @@ def test_frozen_stages_get_none(net):
         (lambda net: net(torch.zeros(3, 32, 32)), r"images must be \(n, 3, h, w\) or"),
         (lambda net: net(torch.zeros(1, 2, 32, 32)), r"got shape \(1, 2, 32, 32\)"),
         (lambda net: net(np.zeros((1, 3, 32, 32))), "images must be a Tensor, got ndarray"),
-        (lambda net: net.early(pictures(), 99), "k must be between 0 and"),
-        (lambda net: net.late(pictures(), -1), "k must be between 0 and"),
+        (lambda net: net.early(random_images(), 99), "k must be between 0 and"),
+        (lambda net: net.late(random_images(), -1), "k must be between 0 and"),
     ],
 )
-def test_bad_pictures_are_refused_in_one_sentence(net, call, says):
+def test_bad_images_are_refused_in_one_sentence(net, call, says):
     with pytest.raises(bt.InputError, match=f"{type(net).__name__}: .*{says}"):
         call(net)
 
 
 @torch.no_grad()
 def test_a_folded_network_s_weights_can_be_kept(net, tmp_path):
-    images, folded = pictures(), net.fold()
+    images, folded = random_images(), net.fold()
     torch.save(folded.state_dict(), tmp_path / "weights.pt")
     other = net.fold()
     for weight in other.parameters():
@@ -245,8 +245,8 @@ def test_the_table():
 
 
 @pytest.mark.parametrize(("height", "width", "size"), [(32, 32, 128), (90, 90, 40), (20, 70, 50)])
-def test_pictures_are_resized_as_pillow_does_it(height, width, size):
-    images = pictures(2, height, width)
+def test_images_are_resized_as_pillow_does_it(height, width, size):
+    images = random_images(2, height, width)
     images[0, :, :9] = 255.0  # an edge, at which bicubic curves overshoot
     octets = images.byte().permute(0, 2, 3, 1).numpy()
     expected = [
@@ -257,13 +257,13 @@ def test_pictures_are_resized_as_pillow_does_it(height, width, size):
     assert np.abs(found - np.stack(expected)).mean() < 0.01
 
 
-def test_pictures_of_the_right_size_are_left_as_they_are():
+def test_images_of_the_right_size_are_left_as_they_are():
     images = torch.rand(1, 3, 12, 12)
     assert resized(images, 12) is images
     assert resized(images, None) is images
 
 
-def test_gradients_pass_to_pictures_that_are_not_resized():
+def test_gradients_pass_to_images_that_are_not_resized():
     images = torch.full((2, 3, 16, 16), 100.0, requires_grad=True)
     SmallNet(width=2).eval()(images).sum().backward()
     assert images.grad.any()
@@ -275,7 +275,7 @@ def test_gradients_pass_to_pictures_that_are_not_resized():
         (lambda: SmallNet(size=7), "SmallNet: size must be at least 8, got 7"),
         (lambda: SmallNet(size=32.5), "SmallNet: size must be a whole number"),
         (lambda: SmallNet(width=0), "SmallNet: width must be at least 1"),
-        (lambda: SmallNet()(pictures(1, 28, 7)), "sides of at least 8 pixels, got shape"),
+        (lambda: SmallNet()(random_images(1, 28, 7)), "sides of at least 8 pixels, got shape"),
         (lambda: EfficientNetLite0(False, size=0), "EfficientNetLite0: size must be at least 1"),
     ],
 )
@@ -370,7 +370,7 @@ def test_a_cut_is_at_both_ends():
 
 
 def textbook_efficientnet(net, images):
-    """The network in TensorFlow's way: upright pictures and kernels, padding at the far end."""
+    """The network in TensorFlow's way: upright images and kernels, padding at the far end."""
 
     def unit(x, one, most=6.0):
         weight, norm = one.conv.weight.flip(2, 3), one.norm
@@ -396,7 +396,7 @@ def textbook_efficientnet(net, images):
 @pytest.mark.parametrize(("height", "width"), [(40, 24), (33, 47), (5, 1)])
 def test_efficientnet_is_tensorflow_s_network(height, width):
     net = shaken(EfficientNetLite0(pretrained=False, size=None))
-    images = pictures(2, height, width)
+    images = random_images(2, height, width)
     expected = textbook_efficientnet(net, images.double())
     assert expected.std() > 0.1
     torch.testing.assert_close(net(images), expected)
@@ -452,7 +452,7 @@ def test_other_weights_are_refused_in_one_sentence(monkeypatch, tmp_path):
 
 
 def textbook_chain(name, stored, images):
-    """MatConvNet's way, on one picture at a time of (height, width, colours)."""
+    """MatConvNet's way, on one image at a time of (height, width, colours)."""
     about = stored.get("meta", stored)["normalization"]
     x = images - about["averageImage"]
     for layer in stored["layers"][0]:
@@ -510,12 +510,12 @@ def largest(x):
 
 @torch.no_grad()
 @pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.parametrize(("layout", "average"), [("new", "picture"), ("old", "colour")])
+@pytest.mark.parametrize(("layout", "average"), [("new", "image"), ("old", "colour")])
 def test_chains_are_matconvnet_s_networks(tmp_path, name, layout, average):
     stored = content(name, np.random.default_rng(1), layout, average)
     savemat(tmp_path / "network.mat", stored, do_compression=layout == "old")
     net = CHAINS[name](tmp_path / "network.mat")
-    images = pictures(2, net.side, net.side)
+    images = random_images(2, net.side, net.side)
     found = net(images).numpy()
     assert found.shape == (2, WIDTHS[-1]) and net.n_features == WIDTHS[-1]
     for image, features in zip(images, found, strict=True):
@@ -606,7 +606,7 @@ def no_list(stored, layers):
         (infinite, "the values of 'conv1' must be finite numbers"),
         (no_weights, "the values of 'conv1' must be finite numbers"),
         (window, r"a normalisation has the numbers \[4.0, 2.0"),
-        (mean, r"the average picture has the shape \(9, 9, 3\)"),
+        (mean, r"the average image has the shape \(9, 9, 3\)"),
         (colours, "averageImage must have three colours"),
         (no_list, "has no list 'layers'"),
     ],

@@ -1,4 +1,4 @@
-"""Training by gradients: resuming, stopping, validation, networks, pictures."""
+"""Training by gradients: resuming, stopping, validation, networks, images."""
 
 import pickle
 
@@ -8,8 +8,8 @@ import torch
 
 import bittern as bt
 from bittern.hashing import DPSH, DTSH, TALR
+from bittern.hashing.images import shifted_and_mirrored
 from bittern.hashing.learner import Learner
-from bittern.hashing.pictures import shifted_and_mirrored
 from bittern.hashing.targets import Targets
 from bittern.hashing.training import Trainer, balanced_batches
 from bittern.networks import SmallNet
@@ -232,7 +232,7 @@ def test_batches_without_classes_are_all_rows_in_some_order():
     assert np.sort(np.concatenate(batches)).tolist() == list(range(40))
 
 
-def pictures(n=48, side=16, random_state=0):
+def striped_images(n=48, side=16, random_state=0):
     """Stripes across or along, in colour."""
     rng = np.random.default_rng(random_state)
     y = rng.integers(0, 2, n)
@@ -241,18 +241,18 @@ def pictures(n=48, side=16, random_state=0):
     return (images + 128 + rng.normal(0, 10, (n, side, side, 3))).clip(0, 255).astype(np.uint8), y
 
 
-IMAGES, KINDS = pictures()
+IMAGES, KINDS = striped_images()
 ON_IMAGES = dict(n_bits=8, n_epochs=3, batch_size=24, network="small")
 
 
-def test_pictures_are_learned_end_to_end():
+def test_images_are_learned_end_to_end():
     hasher = TALR(**ON_IMAGES | {"n_epochs": 8}, learning_rate=0.01, trunk_rate=1.0)
     hasher.fit(IMAGES, KINDS)
-    others, kinds = pictures(random_state=1)
+    others, kinds = striped_images(random_state=1)
     assert ap(hasher, others, kinds) > 0.9
 
 
-def test_pictures_may_be_grey_and_their_model_saved(tmp_path):
+def test_images_may_be_grey_and_their_model_saved(tmp_path):
     grey = IMAGES[..., 0]
     hasher = TALR(**ON_IMAGES, augment=1).fit(grey, KINDS)
     hasher.save(tmp_path / "model.npz")
@@ -294,7 +294,7 @@ def test_any_module_may_be_the_network():
     assert pickle.loads(pickle.dumps(hasher)).encode(X) == hasher.encode(X)
 
 
-def test_variants_are_shifted_and_mirrored_pictures():
+def test_variants_are_shifted_and_mirrored_images():
     rng = np.random.default_rng(0)
     image = rng.integers(0, 256, (1, 16, 16, 3), dtype=np.uint8)
     found = set()
@@ -330,7 +330,7 @@ def test_variants_are_shifted_and_mirrored_pictures():
         ({"hidden": 0}, "hidden must be"),
         ({"start": "pca"}, "start must be one of 'random', 'itq', got 'pca'"),
         ({"start": "itq", "network": "mlp"}, "start='itq' is for one layer"),
-        ({"network": "vgg-f"}, "this network needs pictures"),
+        ({"network": "vgg-f"}, "this network needs images"),
         ({"checkpoint": "nowhere/x.pt"}, "is in a folder that does not exist"),
         ({"checkpoint": "x.pt", "random_state": None}, "a checkpoint needs a random_state"),
     ],
@@ -346,20 +346,20 @@ def test_bad_parameters_are_refused_in_one_sentence(parameters, says):
     [
         (IMAGES[:0], {}, "at least one row is needed"),
         (IMAGES[..., :2], {}, "with 1 or 3 channels, got shape"),
-        (IMAGES / 255, {}, "pictures have values 0 … 255, got 0"),
+        (IMAGES / 255, {}, "images have values 0 … 255, got 0"),
         (np.full((48, 16, 16), np.nan), {}, "contains NaN"),
         (IMAGES, {"frozen": 9}, "frozen must be at most 3, got 9"),
         (IMAGES, {"network": "alexnet"}, "would begin with random weights; give the published"),
         (np.array([["a"] * 3] * 48), {}, "needs an array of numbers"),
     ],
 )
-def test_bad_pictures_are_refused_in_one_sentence(rows, parameters, says):
+def test_bad_images_are_refused_in_one_sentence(rows, parameters, says):
     with pytest.raises(bt.InputError) as caught:
         TALR(**ON_IMAGES | parameters).fit(rows, KINDS[: len(rows)])
     assert str(caught.value).startswith("TALR: ") and says in str(caught.value)
 
 
-def test_pictures_of_another_size_are_refused():
+def test_images_of_another_size_are_refused():
     hasher = TALR(**ON_IMAGES).fit(IMAGES, KINDS)
     with pytest.raises(bt.InputError, match=r"trained on inputs of shape \(16, 16, 3\), got \(8,"):
         hasher.encode(IMAGES[:, :8])

@@ -1,4 +1,4 @@
-"""The page: whole, escaped, asking for nothing, readable by everyone, and as a picture."""
+"""The page: whole, escaped, asking for nothing, readable by everyone, and as a image."""
 
 import dataclasses
 import json
@@ -345,25 +345,25 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path):
 # The gallery
 
 
-def with_pictures(folder, missing=()):
-    pictures = folder / "pictures"
-    pictures.mkdir()
+def with_images(folder, missing=()):
+    images = folder / "images"
+    images.mkdir()
     for position in set(range(20)) - set(missing):
-        Image.new("L", (8, 8), 10 * position).save(pictures / f"{position}.png")
+        Image.new("L", (8, 8), 10 * position).save(images / f"{position}.png")
     example = Example(
         query=2, items=(5, 6, 7, 8), distances=(1, 3, 3, 4), relevant=(True, True, False, False)
     )
     return records_of(folder=folder, examples=(example,))
 
 
-def test_each_picture_is_in_the_page_once(tmp_path):
-    page = page_of(with_pictures(tmp_path))
+def test_each_image_is_in_the_page_once(tmp_path):
+    page = page_of(with_images(tmp_path))
     assert page.count("data:image/png;base64,") == 5
     assert "image-rendering:pixelated" in page
 
 
 def test_ties_share_a_box_with_the_distance_written_once(tmp_path):
-    page = page_of(with_pictures(tmp_path))
+    page = page_of(with_images(tmp_path))
     row = re.search(r'<div class="ties">(.*?)</div>', page)[1]
     boxes = re.findall(r'class="(tie(?: many)?)"><span class="distance">([^<]+)', row)
     assert boxes == [("tie", "1"), ("tie many", "3"), ("tie", "4")]
@@ -372,22 +372,22 @@ def test_ties_share_a_box_with_the_distance_written_once(tmp_path):
 
 
 def test_right_and_wrong_are_told_without_colour(tmp_path):
-    row = re.search(r'<div class="ties">(.*?)</div>', page_of(with_pictures(tmp_path)))[1]
+    row = re.search(r'<div class="ties">(.*?)</div>', page_of(with_images(tmp_path)))[1]
     assert re.findall(r'aria-label="item (\d), (\w+)">(.)<', row) == [
         ("5", "right", "✓"), ("6", "right", "✓"), ("7", "wrong", "✗"), ("8", "wrong", "✗"),
     ]  # fmt: skip
 
 
-def test_a_picture_that_is_not_there_leaves_its_frame(tmp_path):
-    page = page_of(with_pictures(tmp_path, missing=[7]))
+def test_a_image_that_is_not_there_leaves_its_frame(tmp_path):
+    page = page_of(with_images(tmp_path, missing=[7]))
     assert page.count("data:image/png;base64,") == 4
     assert not Reader(page).wrong
 
 
-def test_without_pictures_there_is_no_gallery(tmp_path):
-    records = with_pictures(tmp_path)
+def test_without_images_there_is_no_gallery(tmp_path):
+    records = with_images(tmp_path)
     assert 'id="gallery"' in page_of(records)
-    shutil.rmtree(tmp_path / "pictures")
+    shutil.rmtree(tmp_path / "images")
     assert 'id="gallery"' not in page_of(records)
     assert 'id="gallery"' not in page_of(dataclasses.replace(records, folder=None))
 
@@ -478,11 +478,11 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chr
 
 
 def shown(path, folder, *flags):
-    """The picture of a page, what its console said, and what it asked for."""
-    picture, log = folder / "page.png", folder / "net.json"
+    """The image of a page, what its console said, and what it asked for."""
+    image, log = folder / "page.png", folder / "net.json"
     done = subprocess.run(
         [CHROMIUM, *FLAGS, *flags, f"--user-data-dir={folder / 'user'}",
-         f"--log-net-log={log}", f"--screenshot={picture}", path.as_uri()],
+         f"--log-net-log={log}", f"--screenshot={image}", path.as_uri()],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
@@ -493,7 +493,7 @@ def shown(path, folder, *flags):
         for event in events
         if event.get("params", {}).get("initiator") == "null"
     }
-    return np.asarray(Image.open(picture).convert("L")), said, asked
+    return np.asarray(Image.open(image).convert("L")), said, asked
 
 
 @needs_chromium
@@ -504,8 +504,8 @@ def test_what_these_tests_ask_of_the_browser_is_heard(tmp_path):
         '<!DOCTYPE html><title>x</title><img src="http://asked.invalid/x.png" alt="">'
         "<script>console.log('heard')</script>"
     )
-    picture, said, asked = shown(path, tmp_path)
-    assert len(np.unique(picture)) < 8
+    image, said, asked = shown(path, tmp_path)
+    assert len(np.unique(image)) < 8
     assert any("heard" in line for line in said)
     assert asked == {"http://asked.invalid/x.png"}
 
@@ -515,11 +515,11 @@ def test_what_these_tests_ask_of_the_browser_is_heard(tmp_path):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_is_shown_with_a_clean_console_and_asks_for_nothing(tmp_path, scheme):
     path = tmp_path / "page.html"
-    write_page(with_pictures(tmp_path), path)
+    write_page(with_images(tmp_path), path)
     wish = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
-    picture, said, asked = shown(path, tmp_path, *wish)
+    image, said, asked = shown(path, tmp_path, *wish)
     assert (said, asked) == ([], set())
-    assert len(np.unique(picture)) > 50
-    ground = np.bincount(picture.ravel()).argmax()
+    assert len(np.unique(image)) > 50
+    ground = np.bincount(image.ravel()).argmax()
     assert (ground > 230) == (scheme == "light") and (ground < 60) == (scheme == "dark")
-    assert (np.abs(picture.astype(int) - ground) > 60).mean() > 0.01  # something is on it
+    assert (np.abs(image.astype(int) - ground) > 60).mean() > 0.01  # something is on it

@@ -260,8 +260,8 @@ def test_markdown_has_what_hash_tables_retrieve():
     assert "F1 of L tables" not in to_markdown(RECORDS)
 
 
-def test_markdown_shows_pictures():
-    assert "![Made up](images/x.svg)" in to_markdown(RECORDS, pictures=["images/x.svg"])
+def test_markdown_shows_images():
+    assert "![Made up](images/x.svg)" in to_markdown(RECORDS, images=["images/x.svg"])
 
 
 def test_markdown_has_the_protocols_title_and_counts_undefined_queries():

@@ -223,16 +223,16 @@ def test_a_vector_is_a_query_after_opening_again(place):
             collection.search(["a.jpg"], 3)
 
 
-def test_a_picture_is_a_query_after_opening_again(place):
-    pictures = np.random.default_rng(0).integers(0, 256, (12, 24, 32, 3), np.uint8)
+def test_a_image_is_a_query_after_opening_again(place):
+    images = np.random.default_rng(0).integers(0, 256, (12, 24, 32, 3), np.uint8)
     features = bt.features.Thumbnail()
-    rows = features.fit_transform(pictures)
+    rows = features.fit_transform(images)
     hasher = bt.hashing.LSH(24).fit(rows)
     with bt.store.create(place, hasher=hasher, features=features) as collection:
-        collection.add(list(pictures))
+        collection.add(list(images))
     with bt.store.open(place) as collection:
         assert collection.info()["features"] == "thumbnail"
-        hits = collection.search(pictures[5:7], 1)
+        hits = collection.search(images[5:7], 1)
         assert hits.to_lists() == [[(5, 0)], [(6, 0)]]
 
 

@@ -1,4 +1,4 @@
-"""What ``bittern index`` does: pictures or vectors into a collection, and out of it again."""
+"""What ``bittern index`` does: images or vectors into a collection, and out of it again."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ VECTOR_NAMES = ("vectors", "features", "X")
 class Plan:
     """How a collection is to be made."""
 
-    source: Path  # a folder of pictures, or an .npy or .npz file of vectors
+    source: Path  # a folder of images, or an .npy or .npz file of vectors
     features: str = "deep"
     hasher: str = "itq"
     n_bits: int = 64
     fit_sample: int = 20_000  # items, drawn at random, that the hasher learns from
     random_state: int = 0
-    skips: bool = False  # pictures that cannot be read; else the first stops it all
+    skips: bool = False  # images that cannot be read; else the first stops it all
 
     def settings(self) -> dict[str, Any]:
         """What a draft and the command that goes on with it must agree in, in its words."""
@@ -65,7 +65,7 @@ class Source:
     metadata: dict[str, Any]  # columns
     labels: NDArray[Any] | None
     n_skipped: int = 0
-    feature: Feature | None = None  # which made the vectors of pictures, fitted
+    feature: Feature | None = None  # which made the vectors of images, fitted
 
     def digest(self) -> str:
         """A name for the content: other items, or the same in another order, have another."""
@@ -81,7 +81,7 @@ def create(place: str, plan: Plan) -> str:
     """Describe, fit, encode and store; a sentence about what came of it.
 
     Killed or stopped anywhere, it goes on when it is called again, and the result is the same.
-    Features of pictures are kept beside the collection as they are computed; the collection is a
+    Features of images are kept beside the collection as they are computed; the collection is a
     draft, which keeps what it is made from in mind, until it is whole.
     """
     hasher = HASHERS[plan.hasher](n_bits=plan.n_bits)
@@ -100,7 +100,7 @@ def create(place: str, plan: Plan) -> str:
 
 
 def add_to(place: str, source: Path, *, skips: bool = False) -> str:
-    """Add pictures or vectors to a collection, encoded as its others were; all of them or none."""
+    """Add images or vectors to a collection, encoded as its others were; all of them or none."""
     with store.open(place) as collection, _features_beside(place) as beside:
         feature = collection.recipe.features
         if collection.recipe.hasher is None:
@@ -175,7 +175,7 @@ def _telling_how_to_go_on() -> Iterator[None]:
 
 @contextmanager
 def _features_beside(place: str) -> Iterator[Path]:
-    """Where features of pictures are kept; they go when the block succeeds."""
+    """Where features of images are kept; they go when the block succeeds."""
     beside = Path(f"{place}.features.npz")
     if store.is_address(place):
         address = Address.parse(place)
@@ -212,7 +212,7 @@ def _fit(hasher: Hasher, plan: Plan, found: Source, rows: NDArray[np.intp]) -> N
     labels = None if found.labels is None else found.labels[rows]
     if hasher.needs_y and labels is None:
         raise InputError(
-            f"index: {plan.hasher} learns from labels, and {plan.source} has none; pictures have "
+            f"index: {plan.hasher} learns from labels, and {plan.source} has none; images have "
             "them by their sub-folders, an .npz file by its array 'labels'."
         )
     hasher.fit(found.vectors[rows], labels)
@@ -227,7 +227,7 @@ def _read(source: Path, feature: Feature | None, beside: Path, plan: Plan) -> So
         raise InputError(f"{source}: no such file or folder.")
     if source.is_dir():
         assert feature is not None
-        return _pictures(source, feature, beside, plan)
+        return _images(source, feature, beside, plan)
     stored = stored_arrays(source)
     name = next((name for name in VECTOR_NAMES if name in stored), next(iter(stored)))
     vectors = check_vectors(stored[name].load(), f"{source}: {name}")
@@ -237,7 +237,7 @@ def _read(source: Path, feature: Feature | None, beside: Path, plan: Plan) -> So
     return Source(vectors, {"label": labels.tolist()}, labels)
 
 
-def _pictures(source: Path, feature: Feature, beside: Path, plan: Plan) -> Source:
+def _images(source: Path, feature: Feature, beside: Path, plan: Plan) -> Source:
     """Features of a folder; the parts that they were put together from are kept too."""
     errors: Literal["skip", "raise"] = "skip" if plan.skips else "raise"
     ready = fitted_on(source, feature, beside, errors=errors)

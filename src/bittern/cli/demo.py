@@ -38,6 +38,6 @@ def demo(
     show(first_look.closing(records, folder))
     if plot is not None:
         first_look.draw(records, plot)
-        show(f"\nThe picture is in {plot}.")
+        show(f"\nThe image is in {plot}.")
     if records.failures:
         raise typer.Exit(1)

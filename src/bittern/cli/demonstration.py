@@ -62,7 +62,7 @@ def closing(records: Records, folder: Path) -> str:
         [
             to_text(records).rstrip(),
             "",
-            f"The page, with pictures: {(folder / PAGE).resolve()}",
+            f"The page, with images: {(folder / PAGE).resolve()}",
             "",
             "Three things to try next:",
             f"  bittern verify {folder}      measure one of its cells again, to the last bit",

@@ -1,4 +1,4 @@
-"""Features of pictures: ``bittern features``."""
+"""Features of images: ``bittern features``."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import typer
 from bittern.cli.app import app, show, telling_interruptions
 
 features = typer.Typer(
-    no_args_is_help=True, help="Features: which there are, and those of your pictures."
+    no_args_is_help=True, help="Features: which there are, and those of your images."
 )
 app.add_typer(features, name="features")
 
 
 class OnError(StrEnum):
-    """What a picture that cannot be read does."""
+    """What a image that cannot be read does."""
 
     stop = "stop"
     skip = "skip"
 
 
 OnBroken = Annotated[
-    OnError, typer.Option(help="A picture that cannot be read stops the work or is skipped.")
+    OnError, typer.Option(help="A image that cannot be read stops the work or is skipped.")
 ]
 
 
@@ -38,7 +38,7 @@ def list_features() -> None:
 
 @features.command()
 def extract(
-    folder: Annotated[Path, typer.Argument(help="A folder of pictures; sub-folders are classes.")],
+    folder: Annotated[Path, typer.Argument(help="A folder of images; sub-folders are classes.")],
     features: Annotated[
         str, typer.Option(help="Names from 'bittern features list', like 'hsv-global,gist'.")
     ],
@@ -46,14 +46,14 @@ def extract(
     on_error: OnBroken = OnError.stop,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one for each core.")] = None,
     fit_sample: Annotated[
-        int, typer.Option(help="Pictures, drawn at random, that features which learn learn from.")
+        int, typer.Option(help="Images, drawn at random, that features which learn learn from.")
     ] = 1000,
     random_state: Annotated[int, typer.Option(help="Seed of that sample.")] = 0,
     most_pixels: Annotated[
-        int | None, typer.Option(help="Accept pictures of up to so many pixels.")
+        int | None, typer.Option(help="Accept images of up to so many pixels.")
     ] = None,
 ) -> None:
-    """Describe all pictures of a folder by features, into one file.
+    """Describe all images of a folder by features, into one file.
 
     Stopped by Ctrl-C, an error or a crash, the same command goes on where it stopped.
     """

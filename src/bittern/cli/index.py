@@ -18,7 +18,7 @@ app.add_typer(index, name="index")
 
 Place = Annotated[str, typer.Argument(help="A collection: a file, or milvus://host:port/NAME.")]
 Source = Annotated[
-    Path, typer.Option("--from", help="A folder of pictures, or vectors in .npy or .npz.")
+    Path, typer.Option("--from", help="A folder of images, or vectors in .npy or .npz.")
 ]
 
 
@@ -26,7 +26,7 @@ Source = Annotated[
 def create_index(
     name: Place,
     source: Source,
-    features: Annotated[str, typer.Option(help="How pictures become vectors.")] = "deep",
+    features: Annotated[str, typer.Option(help="How images become vectors.")] = "deep",
     hasher: Annotated[str, typer.Option(help="How vectors become codes.")] = "itq",
     bits: Annotated[int, typer.Option(help="Length of the codes.")] = 64,
     fit_sample: Annotated[
@@ -35,7 +35,7 @@ def create_index(
     random_state: Annotated[int, typer.Option(help="Seed of that sample and of the hasher.")] = 0,
     on_error: OnBroken = OnError.stop,
 ) -> None:
-    """Describe pictures, or take vectors; fit a hasher; encode and store them all.
+    """Describe images, or take vectors; fit a hasher; encode and store them all.
 
     Stopped or killed anywhere, the same command goes on where it was.
     """
@@ -60,7 +60,7 @@ def add_to_index(
     source: Source,
     on_error: OnBroken = OnError.stop,
 ) -> None:
-    """Add pictures or vectors, encoded as the others were; all of them or none."""
+    """Add images or vectors, encoded as the others were; all of them or none."""
     from bittern.cli import collecting
 
     with telling_interruptions():

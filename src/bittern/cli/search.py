@@ -23,10 +23,10 @@ class SearchFormat(StrEnum):
 def search(
     name: Place,
     image: Annotated[
-        list[Path] | None, typer.Option(help="A picture to look for; several are examples.")
+        list[Path] | None, typer.Option(help="A image to look for; several are examples.")
     ] = None,
     unlike: Annotated[
-        list[Path] | None, typer.Option(help="A picture that answers should not be like.")
+        list[Path] | None, typer.Option(help="A image that answers should not be like.")
     ] = None,
     row: Annotated[
         int | None, typer.Option(help="The item of this id, or this row of --vectors.")
@@ -41,10 +41,10 @@ def search(
         SearchFormat, typer.Option(help="How the answers are written.")
     ] = SearchFormat.table,
     montage: Annotated[
-        Path | None, typer.Option(help="Also draw the pictures found: .png, .jpg.")
+        Path | None, typer.Option(help="Also draw the images found: .png, .jpg.")
     ] = None,
 ) -> None:
-    """Search a collection: by a picture, by a row, or by examples for and against."""
+    """Search a collection: by a image, by a row, or by examples for and against."""
     from bittern.cli import searching
 
     question = searching.Question(

@@ -1,4 +1,4 @@
-"""What ``bittern search`` does: a picture, a row or several examples in, a list of items out."""
+"""What ``bittern search`` does: a image, a row or several examples in, a list of items out."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ PER_LINE = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is looked for: pictures, or a row of a file or of the collection itself."""
+    """What is looked for: images, or a row of a file or of the collection itself."""
 
     images: tuple[Path, ...] = ()
-    unlike: tuple[Path, ...] = ()  # pictures that the answers should not be like
+    unlike: tuple[Path, ...] = ()  # images that the answers should not be like
     row: int | None = None
     vectors: Path | None = None  # the file that the row is of; else an item of the collection
     k: int = 20
@@ -99,10 +99,10 @@ def _query(collection: Collection, question: Question) -> Codes:
 def _encoded(collection: Collection, images: tuple[Path, ...]) -> Codes:
     if collection.recipe.features is None:
         raise InputError(
-            f"{collection.place}: was made from vectors, and cannot be searched by pictures; "
+            f"{collection.place}: was made from vectors, and cannot be searched by images; "
             "use --vectors and --row."
         )
-    return collection.recipe.encode([str(path) for path in images], "search: the pictures")
+    return collection.recipe.encode([str(path) for path in images], "search: the images")
 
 
 def _by_examples(
@@ -149,12 +149,12 @@ FORMATS = {"table": as_table, "json": as_json}
 
 
 def draw_montage(answer: Answer, path: Path) -> None:
-    """A sheet of the pictures that were found, each with its distance."""
+    """A sheet of the images that were found, each with its distance."""
     from PIL import Image, ImageDraw
 
     paths = [known.get("path") for known in answer.metadata]
     if not all(paths):
-        raise InputError("search: --montage needs items with a path; these were no pictures.")
+        raise InputError("search: --montage needs items with a path; these were no images.")
     if not len(answer):
         raise InputError("search: nothing was found, so there is nothing to draw.")
     n_lines = -(-len(answer) // PER_LINE)
@@ -164,20 +164,20 @@ def draw_montage(answer: Answer, path: Path) -> None:
     pen = ImageDraw.Draw(sheet)
     for i, (source, value) in enumerate(zip(paths, answer.values, strict=True)):
         left, top = MARGIN + step * (i % PER_LINE), MARGIN + line * (i // PER_LINE)
-        picture = Image.fromarray(read_image(Path(str(source))))
-        picture.thumbnail((SIDE, SIDE))
-        inset = (SIDE - picture.width) // 2, (SIDE - picture.height) // 2
-        sheet.paste(picture, (left + inset[0], top + inset[1]))
+        image = Image.fromarray(read_image(Path(str(source))))
+        image.thumbnail((SIDE, SIDE))
+        inset = (SIDE - image.width) // 2, (SIDE - image.height) // 2
+        sheet.paste(image, (left + inset[0], top + inset[1]))
         shown = str(value) if answer.is_distance else f"{value:.3g}"
         pen.text((left + SIDE // 2, top + SIDE + 2), shown, fill="black", anchor="mt")
     with atomic_write(path) as file:
-        sheet.save(file, format=_picture_format(path))
+        sheet.save(file, format=_image_format(path))
 
 
-def _picture_format(path: Path) -> str:
+def _image_format(path: Path) -> str:
     from PIL import Image
 
     known = Image.registered_extensions()
     if path.suffix.lower() not in known:
-        raise InputError(f"{path}: must end as pictures do, like .png or .jpg.")
+        raise InputError(f"{path}: must end as images do, like .png or .jpg.")
     return str(known[path.suffix.lower()])

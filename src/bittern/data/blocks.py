@@ -112,7 +112,7 @@ def _array(estimator: Any, X: Any) -> Any:
         X = X[:]
     if isinstance(X, list) and X and isinstance(X[0], np.ndarray | str):
         raise InputError(
-            f"{type(estimator).__name__}: needs vectors, got pictures or texts; extract features."
+            f"{type(estimator).__name__}: needs vectors, got images or texts; extract features."
         )
     if isinstance(X, np.ndarray) and X.ndim > 2:
         raise InputError(

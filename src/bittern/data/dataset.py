@@ -96,7 +96,7 @@ class Dataset:
     def prepared(
         self, train: Any, steps: Sequence[str] | None = None, modality: str | None = None
     ) -> Dataset:
-        """The dataset after preprocessing learnt from the rows at positions ``train`` alone.
+        """The dataset after preprocessing learned from the rows at positions ``train`` alone.
 
         ``steps`` are names such as ``"l2"``, ``"centre"`` and ``"pca1000"``; by default those that
         the papers state for this dataset.  What was applied is added to the notes.

@@ -1,4 +1,4 @@
-"""Pictures of every kind as ``(h, w, 3)`` uint8: decoded by Pillow, upright, opaque, in RGB."""
+"""Images of every kind as ``(h, w, 3)`` uint8: decoded by Pillow, upright, opaque, in RGB."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["decode_image", "halve_depth", "image_pixels", "read_image"]
 
 
 def read_image(path: Path) -> NDArray[np.uint8]:
-    """The picture in a file; a file that holds none is refused by name."""
+    """The image in a file; a file that holds none is refused by name."""
     try:
         return decode_image(path, str(path))
     except FileError:
@@ -27,10 +27,10 @@ def read_image(path: Path) -> NDArray[np.uint8]:
 
 
 def decode_image(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
-    """A picture in a file or in memory as ``(h, w, 3)`` uint8; ``name`` is for errors.
+    """A image in a file or in memory as ``(h, w, 3)`` uint8; ``name`` is for errors.
 
     Turned upright as EXIF says; of an animation the first frame; alpha laid over white; grey of
-    16 bits divided by 257.  (Colour of 16 bits comes from Pillow as the upper octets.)  A picture
+    16 bits divided by 257.  (Colour of 16 bits comes from Pillow as the upper octets.)  A image
     of more than ``PIL.Image.MAX_IMAGE_PIXELS`` pixels is refused before it is decoded.
     """
     from PIL import Image, ImageOps
@@ -100,7 +100,7 @@ def _from_16_bits(image: Image) -> NDArray[np.uint8]:
 
 
 def _reason(error: Exception) -> str:
-    """Why a picture could not be read, without Pillow's repetition of its name."""
+    """Why a image could not be read, without Pillow's repetition of its name."""
     from PIL import Image, UnidentifiedImageError
 
     bomb = _BombError, Image.DecompressionBombError, Image.DecompressionBombWarning
@@ -110,7 +110,7 @@ def _reason(error: Exception) -> str:
             "have; if it is meant so, raise PIL.Image.MAX_IMAGE_PIXELS"
         )
     if isinstance(error, UnidentifiedImageError):
-        return "not a readable picture (it is empty, damaged, or of a format unknown to Pillow)"
+        return "not a readable image (it is empty, damaged, or of a format unknown to Pillow)"
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be read ({error.strerror})"
-    return f"not a readable picture ({str(error).rstrip('.') or type(error).__name__})"
+    return f"not a readable image ({str(error).rstrip('.') or type(error).__name__})"

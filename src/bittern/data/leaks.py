@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Leak", "LeakReport", "find_leaks"]
 
 MEMORY = 1 << 24  # octets of rows held at once
-UNKNOWN_ROW = 1 << 18  # octets that a row of unknown size is taken for, such as a picture
+UNKNOWN_ROW = 1 << 18  # octets that a row of unknown size is taken for, such as a image
 N_EXAMPLES = 5
 
 
@@ -78,7 +78,7 @@ class LeakReport:
 def find_leaks(dataset: Dataset, split: Split, modality: str | None = None) -> LeakReport:
     """Identical rows on both sides of a wall, in all modalities unless one is named.
 
-    Content is compared by BLAKE2b over a row's numbers (with shape and type), a picture's pixels or
+    Content is compared by BLAKE2b over a row's numbers (with shape and type), a image's pixels or
     a text's letters; rows are read once, block by block, those of ambiguous screening twice.
     """
     split.check_size(dataset)

@@ -1,4 +1,4 @@
-"""Manifests: a CSV or JSONL file that names pictures, their labels and their tags."""
+"""Manifests: a CSV or JSONL file that names images, their labels and their tags."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = ("path", "label", "tags")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A picture of a manifest; ``label`` is None in all rows or in none."""
+    """A image of a manifest; ``label`` is None in all rows or in none."""
 
     line: int
     path: str  # relative to the folder, with '/'

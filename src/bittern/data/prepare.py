@@ -1,4 +1,4 @@
-"""Preprocessing that the papers state, learnt from training rows only and applied when read."""
+"""Preprocessing that the papers state, learned from training rows only and applied when read."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def prepared(
 ) -> Dataset:
     """The dataset with one modality (the first, if none is named) put through preprocessing.
 
-    The steps are learnt from the rows at the positions ``train`` and from no others, and applied
-    to any row when it is read; ``dataset[modality].pipeline`` is what was learnt.  The notes say
+    The steps are learned from the rows at the positions ``train`` and from no others, and applied
+    to any row when it is read; ``dataset[modality].pipeline`` is what was learned.  The notes say
     what was applied and on how many training rows it was fitted.
     """
     name = next(iter(dataset.modalities)) if modality is None else modality

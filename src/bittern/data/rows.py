@@ -73,7 +73,7 @@ class RowView:
 
 
 class ImageFiles(Sequence[Any]):
-    """Pictures in files, each read when asked for: ``images[3]`` is an ``(h, w, 3)`` uint8 array.
+    """Images in files, each read when asked for: ``images[3]`` is an ``(h, w, 3)`` uint8 array.
 
     ``read`` turns a path into an array; by default Pillow, as
     :func:`~bittern.data.decoding.decode_image` says.

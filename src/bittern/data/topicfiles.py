@@ -26,7 +26,7 @@ _LONE_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What is looked for: its number without leading zeros, in words, and by pictures."""
+    """What is looked for: its number without leading zeros, in words, and by images."""
 
     number: str
     description: str

@@ -1,4 +1,4 @@
-"""Pictures inside a zip file, read where they are."""
+"""Images inside a zip file, read where they are."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from bittern.errors import FileError
 from bittern.io.files import existing_file
 from bittern.io.finding import reading
 
-__all__ = ["ZipImages", "list_pictures"]
+__all__ = ["ZipImages", "list_images"]
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, …, lengths of name and extra field
-_LARGEST = 1 << 28  # octets of one picture file
+_LARGEST = 1 << 28  # octets of one image file
 _ENCRYPTED = 1
 
 
 class ZipImages(Sequence[Any]):
-    """Pictures in a zip file, each read when asked for: ``images[3]`` is ``(h, w, 3)`` uint8.
+    """Images in a zip file, each read when asked for: ``images[3]`` is ``(h, w, 3)`` uint8.
 
     Nothing is extracted, and no file stays open: the places of the members are remembered, so that
     threads and forked or spawned processes may read at once.  ``names`` are the members.
@@ -37,7 +37,7 @@ class ZipImages(Sequence[Any]):
         self, path: str | os.PathLike[str], members: Sequence[zipfile.ZipInfo] | None = None
     ) -> None:
         self.path = existing_file(path).absolute()
-        chosen = list_pictures(self.path) if members is None else members
+        chosen = list_images(self.path) if members is None else members
         self.names = np.array([member.filename for member in chosen], dtype=object)
         self._members = np.empty(len(chosen), dtype=object)
         self._members[:] = [_checked(self.path, member) for member in chosen]
@@ -65,14 +65,14 @@ class ZipImages(Sequence[Any]):
         return decode_image(io.BytesIO(content), name)
 
 
-def list_pictures(path: Path) -> list[zipfile.ZipInfo]:
+def list_images(path: Path) -> list[zipfile.ZipInfo]:
     """The JPEG and PNG members of a zip file, in its order; hidden ones are passed over."""
     with reading(path, "zip file"), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-    return [member for member in members if _is_picture(member.filename)]
+    return [member for member in members if _is_image(member.filename)]
 
 
-def _is_picture(name: str) -> bool:
+def _is_image(name: str) -> bool:
     path = PurePosixPath(name)
     hidden = any(part.startswith((".", "__MACOSX")) for part in path.parts)
     return not hidden and path.suffix.lower() in (".jpg", ".jpeg", ".png")

@@ -92,7 +92,7 @@ def _nothing(done: int, total: int, note: str) -> None:
 
 
 def _check_numbers(target: Any, budget: Any, has_labels: bool) -> None:
-    most = 2 if has_labels else 1  # learnt from labels, codes may be better than the vectors
+    most = 2 if has_labels else 1  # learned from labels, codes may be better than the vectors
     if not _is_number(target) or not 0 < target <= most:
         raise InputError(
             f"advise: target must be a share above 0 and at most {most}, like 0.95 for 95 %, "

@@ -21,7 +21,7 @@ def curves_of(profile: TieProfile) -> dict[str, Curve]:
 
 
 def _thinned(curve: Curve) -> Curve:
-    """The curve with no more points than a picture can show."""
+    """The curve with no more points than a image can show."""
     if len(curve) <= MOST_POINTS:
         return curve
     kept = np.unique(np.linspace(0, len(curve) - 1, MOST_POINTS).astype(np.intp))

@@ -28,13 +28,13 @@ class Material:
     """The sets of one run; each is read when first asked for, the test sets last of all."""
 
     dataset: Dataset  # as it is on disk
-    prepared: Dataset  # after what was learnt on training rows
+    prepared: Dataset  # after what was learned on training rows
     split: Split
     modality: str
 
     @cached_property
     def train(self) -> Items:
-        """What may be learnt from."""
+        """What may be learned from."""
         return self._items("train")
 
     @cached_property
@@ -110,7 +110,7 @@ def data_fingerprint(dataset: Dataset, modality: str) -> str:
     some = np.unique(np.linspace(0, len(dataset) - 1, SAMPLE).astype(np.intp))
     rows = dataset.take(some)[modality][:]
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
-    for part in (dataset.ids, dataset.labels, dense, *rows):  # pictures may differ in size
+    for part in (dataset.ids, dataset.labels, dense, *rows):  # images may differ in size
         digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()[:12]
 
@@ -134,5 +134,5 @@ def material_of(
 
 
 def _as_rows(vectors: np.ndarray) -> np.ndarray:
-    """One row an item, in single precision; pictures are flattened."""
+    """One row an item, in single precision; images are flattened."""
     return np.ascontiguousarray(vectors.reshape(len(vectors), -1), dtype=np.float32)

@@ -35,7 +35,7 @@ TESTS = Registry("test", dict.fromkeys(("wilcoxon", "t-test", "randomisation")))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A dataset, and the preprocessing that is learnt on each run's training rows."""
+    """A dataset, and the preprocessing that is learned on each run's training rows."""
 
     name: str
     options: dict[str, Any] = field(default_factory=dict)  # of its reader

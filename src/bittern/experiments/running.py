@@ -12,8 +12,8 @@ from typing import Protocol as Interface
 from bittern.checks import check_count
 from bittern.errors import BitternError, FileError
 from bittern.experiments.cells import Cell, cells_of, only
+from bittern.experiments.images import write_images
 from bittern.experiments.material import Root, material_of
-from bittern.experiments.pictures import write_pictures
 from bittern.experiments.processes import Errand, Failed, Finished, measure_all
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.records import FAILURES, PROTOCOL, Records
@@ -77,7 +77,7 @@ def run(
         _write(place / FAILURES, json.dumps(failures, indent=1, ensure_ascii=False))
         records = Records.read(place)
         if waiting:
-            write_pictures(records, root)
+            write_images(records, root)
     return records
 
 

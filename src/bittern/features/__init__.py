@@ -1,4 +1,4 @@
-"""Pictures and texts to vectors: one file for each family of features.
+"""Images and texts to vectors: one file for each family of features.
 
 >>> import numpy as np, bittern as bt
 >>> grey = np.full((1, 32, 48), 128, np.uint8)
@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from bittern.features.base import Feature, PictureFeature
+from bittern.features.base import Feature, ImageFeature
 from bittern.features.colour import HSVFocus, HSVGlobal
 from bittern.features.colour_structure import ColourStructure
 from bittern.features.convolution import Convolution
@@ -56,7 +56,7 @@ __all__ = [
     "Gist",
     "HSVFocus",
     "HSVGlobal",
-    "PictureFeature",
+    "ImageFeature",
     "RGBMoments",
     "Smoothness",
     "Thumbnail",

@@ -1,4 +1,4 @@
-"""What every feature promises: pictures or texts in, float32 rows out."""
+"""What every feature promises: images or texts in, float32 rows out."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from bittern.checks import Float32Array
-from bittern.features.pictures import Picture, iter_pictures
+from bittern.features.images import ImageArray, iter_images
 from bittern.progress import track
 
-__all__ = ["Feature", "Float32Array", "PictureFeature"]
+__all__ = ["Feature", "Float32Array", "ImageFeature"]
 
 
 class Feature(TransformerMixin, BaseEstimator, ABC):
     """A scikit-learn transformer from things to float32 rows."""
 
     name: ClassVar[str]
-    takes: ClassVar[str]  # "pictures" or "texts"
+    takes: ClassVar[str]  # "images" or "texts"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn what there is to learn; most features have nothing."""
@@ -38,21 +38,21 @@ class Feature(TransformerMixin, BaseEstimator, ABC):
         return type(self).__name__
 
 
-class PictureFeature(Feature):
-    """A feature of one picture at a time.
+class ImageFeature(Feature):
+    """A feature of one image at a time.
 
     X is a sequence of paths, bytes of files, Pillow images, or arrays of pixels
     ``(h, w[, channels])``.
     """
 
-    takes = "pictures"
+    takes = "images"
 
     def transform(self, X: Any) -> Float32Array:
-        """A row for each picture."""
+        """A row for each image."""
         self._check()
-        pictures = track(iter_pictures(X, self._title), f"{self._title}: pictures", len(X))
-        return np.stack([self._describe(picture) for picture in pictures])
+        images = track(iter_images(X, self._title), f"{self._title}: images", len(X))
+        return np.stack([self._describe(image) for image in images])
 
     @abstractmethod
-    def _describe(self, picture: Picture) -> Float32Array:
-        """The row of a picture."""
+    def _describe(self, image: ImageArray) -> Float32Array:
+        """The row of a image."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from bittern.checks import Float32Array, check_count
-from bittern.features.base import PictureFeature
-from bittern.features.pictures import Picture
+from bittern.features.base import ImageFeature
+from bittern.features.images import ImageArray
 
 __all__ = ["HSVFocus", "HSVGlobal"]
 
 
-class HSVGlobal(PictureFeature):
+class HSVGlobal(ImageFeature):
     r"""Histogram of the colours of all pixels; it sums to one.
 
     With :math:`M` the greatest and :math:`m` the least of red, green and blue, the value is
@@ -37,18 +37,18 @@ class HSVGlobal(PictureFeature):
         check_count(self.n_saturations, f"{self._title}: n_saturations", most=256)
         check_count(self.n_values, f"{self._title}: n_values", most=256)
 
-    def _describe(self, picture: Picture) -> Float32Array:
+    def _describe(self, image: ImageArray) -> Float32Array:
         from bittern.kernels.colours import hsv_cells
 
-        cells = np.empty(picture.shape[:2], np.intp)
-        hsv_cells(picture, self.n_hues, self.n_saturations, self.n_values, cells)
+        cells = np.empty(image.shape[:2], np.intp)
+        hsv_cells(image, self.n_hues, self.n_saturations, self.n_values, cells)
         n_bins = self.n_hues * self.n_saturations * self.n_values
         counts = np.bincount(cells.reshape(-1), minlength=n_bins)
         return (counts / cells.size).astype(np.float32)
 
 
 class HSVFocus(HSVGlobal):
-    """The histogram of ``HSVGlobal`` over the middle quarter of the picture's area.
+    """The histogram of ``HSVGlobal`` over the middle quarter of the image's area.
 
     That is the middle half in each direction: a quarter of the side is left out at either end,
     rounded down.
@@ -58,8 +58,8 @@ class HSVFocus(HSVGlobal):
 
     name = "hsv-focus"
 
-    def _describe(self, picture: Picture) -> Float32Array:
-        height, width = picture.shape[:2]
+    def _describe(self, image: ImageArray) -> Float32Array:
+        height, width = image.shape[:2]
         top, left = height // 4, width // 4
-        middle = picture[top : height - top, left : width - left]
+        middle = image[top : height - top, left : width - left]
         return super()._describe(np.ascontiguousarray(middle))

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, check_count, check_type
 from bittern.errors import InputError
-from bittern.features.base import PictureFeature
-from bittern.features.pictures import Picture
+from bittern.features.base import ImageFeature
+from bittern.features.images import ImageArray
 
 __all__ = ["ColourStructure"]
 
@@ -32,7 +32,7 @@ BOUNDS = (0.0, 0.037, 0.08, 0.195, 0.32, 1.0)
 LEVELS = (25, 20, 35, 35, 140)
 
 
-class ColourStructure(PictureFeature):
+class ColourStructure(ImageFeature):
     r"""For each colour, the share of positions of an 8 × 8 element that see it.
 
     The colour space is HMMD: hue, and of the three channels the greatest, the least, their
@@ -44,7 +44,7 @@ class ColourStructure(PictureFeature):
         \text{ in it}}{\text{positions of the element}}
 
     so that colour in one patch and the same colour scattered differ; the values need not sum to
-    one.  Of a large picture every K-th pixel of every K-th row is taken first,
+    one.  Of a large image every K-th pixel of every K-th row is taken first,
     :math:`K = 2^p` with :math:`p = \max(0, \lfloor \log_2 \sqrt{wh} - 7.5 \rfloor)`.  A side
     shorter than 8 pixels cuts the element to its length.
 
@@ -71,25 +71,25 @@ class ColourStructure(PictureFeature):
             raise InputError(f"{name} must be 32, 64, 128 or 256, got {self.n_bins}.")
         check_type(self.quantise, bool, f"{self._title}: quantise")
 
-    def _describe(self, picture: Picture) -> Float32Array:
+    def _describe(self, image: ImageArray) -> Float32Array:
         from bittern.kernels.colours import count_seen, hmmd_cells
 
-        picture = _subsample(picture)
-        height, width = picture.shape[:2]
+        image = _subsample(image)
+        height, width = image.shape[:2]
         side_y, side_x = min(SIDE, height), min(SIDE, width)
         cells = np.empty((height, width), np.uint8)
         counts = np.empty(self.n_bins, np.int64)
-        hmmd_cells(picture, *_tables(self.n_bins), cells)
+        hmmd_cells(image, *_tables(self.n_bins), cells)
         count_seen(cells, side_y, side_x, counts)
         shares = counts / ((height - side_y + 1) * (width - side_x + 1))
         return (_quantise(shares) if self.quantise else shares).astype(np.float32)
 
 
-def _subsample(picture: Picture) -> Picture:
-    height, width = picture.shape[:2]
+def _subsample(image: ImageArray) -> ImageArray:
+    height, width = image.shape[:2]
     step = 1 << max(0, math.floor(math.log2(height * width) / 2 - 7.5))
     rows, columns = max(height // step, 1), max(width // step, 1)
-    return np.ascontiguousarray(picture[: rows * step : step, : columns * step : step])
+    return np.ascontiguousarray(image[: rows * step : step, : columns * step : step])
 
 
 @lru_cache

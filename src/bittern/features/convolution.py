@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bittern.checks import Float32Array, check_count
-from bittern.features.base import PictureFeature
-from bittern.features.pictures import Picture
+from bittern.features.base import ImageFeature
+from bittern.features.images import ImageArray
 
 __all__ = ["Convolution"]
 
@@ -18,7 +18,7 @@ KERNELS = np.array(
 KERNELS /= np.sqrt((KERNELS**2).sum(axis=1, keepdims=True))
 
 
-class Convolution(PictureFeature):
+class Convolution(ImageFeature):
     r"""Mean response to every sequence of three out of 25 filters, for each colour channel.
 
     Of the channels :math:`I_c`, with intensities in [0, 1] and scaled to ``size`` × ``size``
@@ -49,13 +49,13 @@ class Convolution(PictureFeature):
     def _check(self) -> None:
         check_count(self.size, f"{self._title}: size", least=8, most=1024)
 
-    def _describe(self, picture: Picture) -> Float32Array:
+    def _describe(self, image: ImageArray) -> Float32Array:
         from bittern.kernels.areas import shrink
         from bittern.kernels.filters import rectify, sum_rectified
 
         n_filters = len(KERNELS) ** 2
         maps = np.empty((self.size, self.size, 3), np.float32)
-        shrink(picture, maps)
+        shrink(image, maps)
         maps /= np.float32(255)
         for _ in range(2):
             side = (len(maps) + 1) // 2

@@ -1,4 +1,4 @@
-"""Deep features: what a trained network makes of a picture, through ONNX Runtime."""
+"""Deep features: what a trained network makes of a image, through ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import Float32Array, check_array, check_count, check_number
 from bittern.errors import InputError
-from bittern.features.base import PictureFeature
+from bittern.features.base import ImageFeature
+from bittern.features.images import ImageArray, iter_images
 from bittern.features.lite0 import lite0_file
 from bittern.features.onnxmodel import OnnxModel
-from bittern.features.pictures import Picture, iter_pictures
 from bittern.parallel import available_threads
 from bittern.progress import track
 
@@ -26,16 +26,16 @@ DEFAULT_SIDE = 128
 T = TypeVar("T")
 
 
-class Deep(PictureFeature):
-    r"""A network's output for each picture, run by ONNX Runtime on ``batch_size`` at once.
+class Deep(ImageFeature):
+    r"""A network's output for each image, run by ONNX Runtime on ``batch_size`` at once.
 
     ``model`` is the path of an ONNX file with one input, ``(n, 3, h, w)`` or ``(n, h, w, 3)``, of
     float32 or uint8.  The rows are its ``output``, by default its first: ``(n, d)``, or with
-    further sides of 1.  By default it is EfficientNet-Lite0, learnt on ImageNet: the 1280 means
+    further sides of 1.  By default it is EfficientNet-Lite0, learned on ImageNet: the 1280 means
     over all places of what its last convolution gives.  That file is made once and kept in the
     user's cache (or in the folder that the environment variable ``BITTERN_CACHE`` names).
 
-    A picture is resized by Pillow, bicubically, to ``size`` pixels a side: by default what the
+    A image is resized by Pillow, bicubically, to ``size`` pixels a side: by default what the
     model has fixed, and 128 for EfficientNet-Lite0.  With ``crop`` None it is stretched whole; with
     a fraction, that much of it is taken from the centre, in the model's proportions.  (Networks
     are often tried out on ImageNet with ``size=224, crop=0.875``.)
@@ -44,8 +44,8 @@ class Deep(PictureFeature):
     0 … 255, where both are numbers, or three for red, green and blue; one of uint8 is given
     :math:`x`, and EfficientNet-Lite0 is of that kind.
 
-    A picture's row does not depend on the others but for rounding.  ONNX Runtime has ``n_threads``,
-    by default all cores; with more than one, the next pictures are prepared while it runs.
+    A image's row does not depend on the others but for rounding.  ONNX Runtime has ``n_threads``,
+    by default all cores; with more than one, the next images are prepared while it runs.
 
     References: [Tan-Le-2019] for the default's family, [Sandler-2018] for its blocks.
     """
@@ -74,24 +74,24 @@ class Deep(PictureFeature):
         self.n_threads = n_threads
 
     def transform(self, X: Any) -> Float32Array:
-        """A row for each picture."""
+        """A row for each image."""
         self._check()
         model = self._loaded()
-        pictures = track(iter_pictures(X, self._title), f"{self._title}: pictures", len(X))
-        batches = _batches(pictures, model.batch or self.batch_size)
+        images = track(iter_images(X, self._title), f"{self._title}: images", len(X))
+        batches = _batches(images, model.batch or self.batch_size)
         inputs: Iterator[NDArray[Any]] = (self._input(model, batch) for batch in batches)
         if available_threads(self.n_threads) > 1:
             inputs = _ahead(inputs)
         return np.concatenate([model(some) for some in inputs])
 
-    def _describe(self, picture: Picture) -> Float32Array:
+    def _describe(self, image: ImageArray) -> Float32Array:
         model = self._loaded()
-        return model(self._input(model, [picture]))[0]
+        return model(self._input(model, [image]))[0]
 
-    def _input(self, model: OnnxModel, pictures: list[Picture]) -> NDArray[Any]:
-        """What the model is given for these pictures."""
+    def _input(self, model: OnnxModel, images: list[ImageArray]) -> NDArray[Any]:
+        """What the model is given for these images."""
         sides = self._sides(model)
-        pixels = np.stack([_resized(picture, sides, self.crop) for picture in pictures])
+        pixels = np.stack([_resized(image, sides, self.crop) for image in images])
         return self._normalised(pixels, model)
 
     def _normalised(self, pixels: NDArray[np.uint8], model: OnnxModel) -> NDArray[Any]:
@@ -108,12 +108,12 @@ class Deep(PictureFeature):
         if model.sides is not None:
             if asked not in (None, model.sides):
                 raise InputError(
-                    f"{self._title}: the model takes pictures of height and width {model.sides} "
+                    f"{self._title}: the model takes images of height and width {model.sides} "
                     f"only, got size {self.size}."
                 )
             return model.sides
         if asked is None and self.model is not None:
-            raise InputError(f"{self._title}: the model takes pictures of any size; give size.")
+            raise InputError(f"{self._title}: the model takes images of any size; give size.")
         return asked or (DEFAULT_SIDE, DEFAULT_SIDE)
 
     def _numbers(self, given: ArrayLike, name: str) -> NDArray[np.float32]:
@@ -154,8 +154,8 @@ class Deep(PictureFeature):
         return {name: value for name, value in state.items() if name != "_session"}
 
 
-def _batches(pictures: Iterable[Picture], n: int) -> Iterator[list[Picture]]:
-    remaining = iter(pictures)
+def _batches(images: Iterable[ImageArray], n: int) -> Iterator[list[ImageArray]]:
+    remaining = iter(images)
     while batch := list(islice(remaining, n)):
         yield batch
 
@@ -169,16 +169,18 @@ def _ahead(steps: Iterator[T]) -> Iterator[T]:
             yield step
 
 
-def _resized(picture: Picture, sides: tuple[int, int], crop: float | None) -> Picture:
-    """The picture, or so much of its centre, with other sides (height, width)."""
+def _resized(image: ImageArray, sides: tuple[int, int], crop: float | None) -> ImageArray:
+    """The image, or so much of its centre, with other sides (height, width)."""
     from PIL import Image
 
-    image = Image.fromarray(picture)
+    canvas = Image.fromarray(image)
     height, width = sides
     box = None
     if crop is not None:
-        pixels = crop * min(image.width / width, image.height / height)  # of ours for one of theirs
-        left = max(0.0, (image.width - pixels * width) / 2)
-        top = max(0.0, (image.height - pixels * height) / 2)
-        box = (left, top, image.width - left, image.height - top)
-    return np.asarray(image.resize((width, height), Image.Resampling.BICUBIC, box))
+        pixels = crop * min(
+            canvas.width / width, canvas.height / height
+        )  # of ours for one of theirs
+        left = max(0.0, (canvas.width - pixels * width) / 2)
+        top = max(0.0, (canvas.height - pixels * height) / 2)
+        box = (left, top, canvas.width - left, canvas.height - top)
+    return np.asarray(canvas.resize((width, height), Image.Resampling.BICUBIC, box))

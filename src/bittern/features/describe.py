@@ -9,7 +9,7 @@ from bittern.features.extracted import Extracted
 
 __all__ = ["list_features", "parse_names", "summarise"]
 
-MOST_SHOWN = 5  # skipped pictures that are listed by name
+MOST_SHOWN = 5  # skipped images that are listed by name
 
 
 def list_features() -> str:
@@ -36,15 +36,15 @@ def parse_names(text: str) -> list[str]:
 
 
 def summarise(found: Extracted, path: Path) -> str:
-    """How many pictures and classes, how long the rows are, what was learned and skipped."""
+    """How many images and classes, how long the rows are, what was learned and skipped."""
     classes = f" of {len(found.class_names):,} classes" if found.class_names else ""
-    lines = [f"{path}: {len(found):,} pictures{classes}"]
+    lines = [f"{path}: {len(found):,} images{classes}"]
     width = max(map(len, found.features))
     lines += [f"  {name:<{width}}  {rows.shape[1]:,}" for name, rows in found.features.items()]
     if found.fitted_on:
-        lines.append(f"Fitted on {len(found.fitted_on):,} of these pictures, drawn at random.")
+        lines.append(f"Fitted on {len(found.fitted_on):,} of these images, drawn at random.")
     if found.skipped:
-        lines.append(f"Skipped {len(found.skipped):,} picture{'s' * (len(found.skipped) > 1)}:")
+        lines.append(f"Skipped {len(found.skipped):,} image{'s' * (len(found.skipped) > 1)}:")
         lines += [f"  {reason}" for reason in list(found.skipped.values())[:MOST_SHOWN]]
         left = len(found.skipped) - MOST_SHOWN
         lines += [f"  and {left:,} more, listed in the file."] if left > 0 else []

@@ -1,4 +1,4 @@
-"""Features of all pictures of a folder, over processes, and resumed where it stopped."""
+"""Features of all images of a folder, over processes, and resumed where it stopped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["extract", "fitted_on", "forget_parts", "load_features"]
 
 
 def extract(
-    pictures: Source,
+    images: Source,
     features: Sequence[str | Feature],
     path_out: str | os.PathLike[str],
     *,
@@ -35,21 +35,21 @@ def extract(
     random_state: int = 0,
     keep_parts: bool = False,
 ) -> Extracted:
-    """Describe pictures by several features and write ``path_out``, an ``.npz`` file.
+    """Describe images by several features and write ``path_out``, an ``.npz`` file.
 
-    ``pictures`` is a folder, whose sub-folders are classes, or a sequence of paths; ``features``
-    are names or :class:`~bittern.features.base.Feature` objects.  A picture that cannot be read
+    ``images`` is a folder, whose sub-folders are classes, or a sequence of paths; ``features``
+    are names or :class:`~bittern.features.base.Feature` objects.  A image that cannot be read
     stops the work, or is skipped and listed in the result with the reason, as ``errors`` says.
     ``jobs`` processes work at a time, by default one for each core; in a script that needs
     ``if __name__ == "__main__":``.
 
     Features that learn, such as ``visual-words``, and are given unfitted are fitted first, on
-    ``fit_sample`` pictures drawn with ``random_state``; the result's ``fitted_on`` lists these.  To
-    keep test pictures out of it, pass the feature fitted on training pictures.
+    ``fit_sample`` images drawn with ``random_state``; the result's ``fitted_on`` lists these.  To
+    keep test images out of it, pass the feature fitted on training images.
 
-    While it works, each ``chunk_size`` pictures are kept in the folder ``path_out`` + ``.parts``.
+    While it works, each ``chunk_size`` images are kept in the folder ``path_out`` + ``.parts``.
     After Ctrl-C, an error or a crash the same call goes on from there; what was made with other
-    features, or of pictures that changed since, is made anew.  The folder goes when the file is
+    features, or of images that changed since, is made anew.  The folder goes when the file is
     complete, or with :func:`forget_parts` if ``keep_parts``: until then the same call is quick.
     """
     out = _output(path_out)
@@ -59,7 +59,7 @@ def extract(
     check_count(chunk_size, "extract: chunk_size")
     check_count(fit_sample, "extract: fit_sample")
     n_jobs = available_threads() if jobs is None else check_count(jobs, "extract: jobs")
-    found = gather(pictures)
+    found = gather(images)
     parts, skips = Parts.beside(out), errors == "skip"
     try:
         ready = fit_features(
@@ -81,7 +81,7 @@ def extract(
 
 
 def fitted_on(
-    pictures: Source,
+    images: Source,
     feature: Feature,
     path_out: str | os.PathLike[str],
     *,
@@ -96,7 +96,7 @@ def fitted_on(
     try:
         ready = fit_features(
             [feature],
-            gather(pictures),
+            gather(images),
             parts,
             sample=fit_sample,
             random_state=random_state,
@@ -129,7 +129,7 @@ def _output(path: str | os.PathLike[str]) -> Path:
 
 
 def _chosen(features: Sequence[str | Feature]) -> list[Feature]:
-    """The features, of which each name is one, and which take pictures."""
+    """The features, of which each name is one, and which take images."""
     from bittern.features import FEATURES
 
     if isinstance(features, str | Feature):
@@ -139,8 +139,8 @@ def _chosen(features: Sequence[str | Feature]) -> list[Feature]:
         raise InputError("extract: at least one feature is needed, got none.")
     names = [feature.name for feature in chosen]
     for feature in chosen:
-        if feature.takes != "pictures":
-            raise InputError(f"extract: {feature.name} takes {feature.takes}, not pictures.")
+        if feature.takes != "images":
+            raise InputError(f"extract: {feature.name} takes {feature.takes}, not images.")
         if names.count(feature.name) > 1 or feature.name in RESERVED:
             raise InputError(f"extract: only one feature may be called {feature.name!r}.")
     return chosen
@@ -162,7 +162,7 @@ def _describe(chunks: Sequence[Chunk], worker: Worker, n_jobs: int) -> None:
     done = sum(map(sum, tallies.values()))
     skipped = sum(tally[1] for tally in tallies.values())
 
-    with Bar("pictures") as bar:
+    with Bar("images") as bar:
 
         def report(tally: Tally) -> None:
             nonlocal done, skipped
@@ -179,7 +179,7 @@ def _tally(chunk: Chunk, worker: Worker) -> Tally:
         part = Part.load(chunk.target)
     except FileError:
         return 0, 0
-    if part.skipped and not worker.skips:  # so that the first picture among them stops the work
+    if part.skipped and not worker.skips:  # so that the first image among them stops the work
         return 0, 0
     return len(part.paths), len(part.skipped)
 
@@ -192,7 +192,7 @@ def _write(out: Path, found: Gathered, ready: Fitted, chunks: Sequence[Chunk]) -
         paths += part.paths
         skipped |= part.skipped
     if not paths:
-        raise FileError(f"{found.root}: no picture could be read; {next(iter(skipped.values()))}")
+        raise FileError(f"{found.root}: no image could be read; {next(iter(skipped.values()))}")
     others: dict[str, Any] = {
         "paths": paths,
         "skipped": list(skipped),

@@ -1,4 +1,4 @@
-"""Features of pictures in a file: ``.npz`` with the rows, the paths, and what was left out."""
+"""Features of images in a file: ``.npz`` with the rows, the paths, and what was left out."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ RESERVED = frozenset((*OTHERS, "labels", "class_names"))  # no feature may be ca
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extracted:
-    """Rows of several features for the same pictures; row ``i`` of each is of ``paths[i]``."""
+    """Rows of several features for the same images; row ``i`` of each is of ``paths[i]``."""
 
     paths: tuple[str, ...]  # relative, with "/", sorted
     features: Mapping[str, Float32Array]  # (n, dim) each
-    labels: NDArray[np.int64] | None  # -1 where a picture has no class
+    labels: NDArray[np.int64] | None  # -1 where a image has no class
     class_names: tuple[str, ...]
     skipped: Mapping[str, str]  # path: why it could not be described
-    fitted_on: tuple[str, ...]  # pictures that the features which learn were fitted on here
+    fitted_on: tuple[str, ...]  # images that the features which learn were fitted on here
     parameters: Mapping[str, Mapping[str, str]]  # of each feature, as text
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Features that learn, fitted on a sample of the pictures before these are described."""
+"""Features that learn, fitted on a sample of the images before these are described."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sklearn.base import clone
 from bittern.errors import FileError, InputError
 from bittern.features.base import Feature
 from bittern.features.gathering import Gathered
+from bittern.features.images import to_image
 from bittern.features.parts import Parts, feature_key, learned
-from bittern.features.pictures import to_picture
 from bittern.io.files import atomic_write
 from bittern.io.npz import stored_arrays
 from bittern.progress import track
@@ -24,7 +24,7 @@ __all__ = ["Fitted", "fit_features", "has_to_learn"]
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Features that are ready, and the pictures that some of them were fitted on."""
+    """Features that are ready, and the images that some of them were fitted on."""
 
     features: tuple[Feature, ...]
     sample: tuple[str, ...]
@@ -37,29 +37,29 @@ def has_to_learn(feature: Feature) -> bool:
 
 def fit_features(
     features: Sequence[Feature],
-    pictures: Gathered,
+    images: Gathered,
     parts: Parts,
     *,
     sample: int,
     random_state: int,
     skips: bool,
 ) -> Fitted:
-    """Fit copies of the features that have to learn, all on the same pictures drawn at random.
+    """Fit copies of the features that have to learn, all on the same images drawn at random.
 
     What they learn is kept among the parts, so that going on later goes on with the same.  If
-    ``skips``, pictures that cannot be read are left out of the sample.
+    ``skips``, images that cannot be read are left out of the sample.
     """
     if not any(map(has_to_learn, features)):
         return Fitted(tuple(features), ())
     rng = np.random.default_rng(random_state)
-    n = len(pictures.paths)
+    n = len(images.paths)
     rows = np.sort(rng.choice(n, min(sample, n), replace=False))
-    drawn = [pictures.paths[row] for row in rows]
+    drawn = [images.paths[row] for row in rows]
     if skips:
-        drawn = list(_readable(pictures.root, drawn))
+        drawn = list(_readable(images.root, drawn))
     if not drawn:
-        raise FileError(f"{pictures.root}: no picture could be read to fit the features on.")
-    (chunk,) = parts.chunks(pictures.root, drawn, ["fit"], len(drawn))
+        raise FileError(f"{images.root}: no image could be read to fit the features on.")
+    (chunk,) = parts.chunks(images.root, drawn, ["fit"], len(drawn))
     content = chunk.target.stem
     ready = [
         _fitted(feature, chunk.root, drawn, parts.place([content, feature_key(feature)]))
@@ -71,9 +71,9 @@ def fit_features(
 
 
 def _readable(root: Path, paths: Sequence[str]) -> Iterator[str]:
-    for path in track(paths, "pictures to fit on", len(paths)):
+    for path in track(paths, "images to fit on", len(paths)):
         try:
-            to_picture(root / path, path)
+            to_image(root / path, path)
         except FileError:
             continue
         yield path

@@ -1,4 +1,4 @@
-"""The pictures to describe: a folder's, or some paths; relative, sorted, with classes."""
+"""The images to describe: a folder's, or some paths; relative, sorted, with classes."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from bittern.errors import FileError, InputError
 
 __all__ = ["Gathered", "Source", "gather"]
 
-Source = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]  # a folder, or pictures
+Source = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]  # a folder, or images
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gathered:
-    """Pictures below a folder: ``root / paths[i]`` is one, of the class ``labels[i]``."""
+    """Images below a folder: ``root / paths[i]`` is one, of the class ``labels[i]``."""
 
     root: Path
     paths: tuple[str, ...]  # relative, with "/", sorted, distinct
-    labels: NDArray[np.int64] | None  # -1 where a picture has no class
+    labels: NDArray[np.int64] | None  # -1 where a image has no class
     class_names: tuple[str, ...]
 
 
 def gather(source: Source) -> Gathered:
-    """All pictures below a folder, or those given, relative to the deepest folder of them all.
+    """All images below a folder, or those given, relative to the deepest folder of them all.
 
-    The class of a picture is its sub-folder, as
+    The class of a image is its sub-folder, as
     :func:`~bittern.data.readers.folder.classes_by_folder` has it.
     """
     if isinstance(source, str | os.PathLike):
@@ -47,13 +47,13 @@ def gather(source: Source) -> Gathered:
 
 def _relative(paths: list[Path]) -> tuple[Path, tuple[str, ...]]:
     if not paths:
-        raise InputError("extract: at least one picture is needed, got none.")
+        raise InputError("extract: at least one image is needed, got none.")
     try:
         root = Path(os.path.commonpath([path.parent for path in paths]))
     except ValueError as error:  # two drives
-        raise FileError(f"extract: the pictures must lie below one folder ({error}).") from error
+        raise FileError(f"extract: the images must lie below one folder ({error}).") from error
     relative = sorted(path.relative_to(root).as_posix() for path in paths)
     if len(set(relative)) < len(relative):
         twice = next(a for a, b in pairwise(relative) if a == b)
-        raise InputError(f"extract: the picture {twice} is given twice.")
+        raise InputError(f"extract: the image {twice} is given twice.")
     return root, tuple(relative)

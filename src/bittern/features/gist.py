@@ -1,4 +1,4 @@
-"""The gist of a picture: how much structure of each scale and direction there is, and where."""
+"""The gist of a image: how much structure of each scale and direction there is, and where."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, check_count
-from bittern.features.base import PictureFeature
-from bittern.features.pictures import Picture
+from bittern.features.base import ImageFeature
+from bittern.features.images import ImageArray
 
 __all__ = ["Gist"]
 
 LARGEST = 128  # pixels of a side, if the caller names no size
-MARGIN = 32  # pixels by which a picture is mirrored beyond its edges, against wrapping around
-CUTOFF, EDGE = 4, 5  # of the prefilter: cycles a picture, and pixels mirrored beyond its edges
+MARGIN = 32  # pixels by which a image is mirrored beyond its edges, against wrapping around
+CUTOFF, EDGE = 4, 5  # of the prefilter: cycles a image, and pixels mirrored beyond its edges
 TOP_FREQUENCY, RATIO = 0.3, 1.85  # cycles a pixel of the finest scale; from scale to scale
 SHARPNESS, FLOOR = 3.5, 0.2  # of the filters along the radius; of the local deviation
 NEGLIGIBLE = 1e-7  # gains this small are below the rounding of float32
 FLAT = 1e-3  # grey levels: what varies less is rounding
 
 
-class Gist(PictureFeature):
+class Gist(ImageFeature):
     r"""Mean strength of edges by scale, direction and place: 4 × 8 × 4 × 4 = 512 numbers.
 
-    The picture is made grey (the mean of red, green and blue), cropped to its central square,
+    The image is made grey (the mean of red, green and blue), cropped to its central square,
     brought to ``size`` pixels a side, and stretched to 0 … 255.  Then its contrast is evened out,
 
     .. math:: u = \log(1 + x), \qquad v = u - g * u, \qquad
         p = \frac{v}{0.2 + \sqrt{g * v^2}},
 
-    with g the low-pass filter of gain :math:`\exp(-|k|^2 \ln 2 / 4^2)` at k cycles a picture
+    with g the low-pass filter of gain :math:`\exp(-|k|^2 \ln 2 / 4^2)` at k cycles a image
     (mirrored by 5 pixels at each edge).  Filter (s, o) has the gain, at a frequency of f cycles a
     pixel in direction φ,
 
@@ -44,14 +44,14 @@ class Gist(PictureFeature):
     for scales s = 0 … S - 1 and orientations o = 0 … O - 1, the angle taken in [-π, π].  A value of
     the row is the mean of :math:`|G_{so} * p|` (p mirrored by 32 pixels at each edge) over a block
     of ``n_blocks`` × ``n_blocks``; rows run by scale, orientation, column of blocks and row of
-    blocks, the last fastest.  A picture that is all of one grey has only zeros.
+    blocks, the last fastest.  A image that is all of one grey has only zeros.
 
-    ``size=None`` keeps the shorter side of each picture, but for at most 128 pixels: filters are
-    measured in pixels, so for a collection of small pictures of many sizes name one.  Sides are at
+    ``size=None`` keeps the shorter side of each image, but for at most 128 pixels: filters are
+    measured in pixels, so for a collection of small images of many sizes name one.  Sides are at
     least ``n_blocks``.
 
     References: [Oliva-Torralba-2001]; the constants are those of the authors' published program,
-    and pictures of CIFAR-10 have the rows that are in use for it.
+    and images of CIFAR-10 have the rows that are in use for it.
     """
 
     name = "gist"
@@ -75,9 +75,9 @@ class Gist(PictureFeature):
         if self.size is not None:
             check_count(self.size, f"{self._title}: size", self.n_blocks, 1024)
 
-    def _describe(self, picture: Picture) -> Float32Array:
-        side = self.size or max(self.n_blocks, min(*picture.shape[:2], LARGEST))
-        even = _prefiltered(_stretched(_grey_square(picture, side)))
+    def _describe(self, image: ImageArray) -> Float32Array:
+        side = self.size or max(self.n_blocks, min(*image.shape[:2], LARGEST))
+        even = _prefiltered(_stretched(_grey_square(image, side)))
         means = _block_means(side, self.n_blocks)
         # The means are transposed, as the columns of blocks come before their rows.
         found = [
@@ -87,13 +87,13 @@ class Gist(PictureFeature):
         return np.concatenate(found).ravel()
 
 
-def _grey_square(picture: Picture, side: int) -> Float32Array:
+def _grey_square(image: ImageArray, side: int) -> Float32Array:
     """The central square in grey, ``(side, side)``; averaged over pixels if it shrinks."""
     from PIL import Image
 
-    shorter = min(picture.shape[:2])
-    top, left = ((length - shorter) // 2 for length in picture.shape[:2])
-    square = picture[top : top + shorter, left : left + shorter]
+    shorter = min(image.shape[:2])
+    top, left = ((length - shorter) // 2 for length in image.shape[:2])
+    square = image[top : top + shorter, left : left + shorter]
     total = square[:, :, 0].astype(np.uint16) + square[:, :, 1] + square[:, :, 2]
     grey: Float32Array = total.astype(np.float32) / np.float32(3)
     if shorter == side:
@@ -132,10 +132,10 @@ def _low_pass(n: int) -> Float32Array:
 
 
 def _strengths(values: Float32Array, n_scales: int, n_orientations: int) -> Iterator[Float32Array]:
-    """For each scale the moduli of the filtered picture, ``(n_orientations, side, side)``.
+    """For each scale the moduli of the filtered image, ``(n_orientations, side, side)``.
 
     A filter's gain is nothing outside a band of low frequencies.  So only these are transformed
-    back, first along rows and then, of the columns within the picture, along columns.  The band is
+    back, first along rows and then, of the columns within the image, along columns.  The band is
     moved to begin at frequency 0, which turns the phase of the result but not its modulus.
     """
     from scipy.fft import fft2, ifft
@@ -158,7 +158,7 @@ class _Scale(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _filters(n: int, n_scales: int, n_orientations: int) -> tuple[_Scale, ...]:
-    """The filters for padded pictures of n × n, scale by scale."""
+    """The filters for padded images of n × n, scale by scale."""
     centres = TOP_FREQUENCY / RATIO ** np.arange(n_scales)
     return tuple(_scale(n, centre, n_orientations) for centre in centres)
 

@@ -25,9 +25,9 @@ OPSET, IR_VERSION = 13, 8  # what ONNX Runtime has read since 2021
 
 
 def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
-    """The file; it takes pictures ``(n, h, w, 3)`` of octets and gives features ``(n, 1280)``.
+    """The file; it takes images ``(n, h, w, 3)`` of octets and gives features ``(n, 1280)``.
 
-    Pictures may have any size.  The file's name has the version of the graph and a fingerprint of
+    Images may have any size.  The file's name has the version of the graph and a fingerprint of
     the weights.  To make it takes PyTorch and onnx; to use it, neither.
     """
     path = cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
@@ -87,7 +87,7 @@ class _Graph:
     def of(self, net: EfficientNetLite0) -> bytes:
         """The file's content: the network with its batch normalisations folded in."""
         folded: Any = net.fold()
-        x = self._normalised("pictures")
+        x = self._normalised("images")
         stem, *stages, last = folded.stages
         x = self._convolved(x, stem)
         for stage in stages:
@@ -97,9 +97,9 @@ class _Graph:
         x = self._add("Flatten", x)
         return self._finished(x)
 
-    def _normalised(self, pictures: str) -> str:
+    def _normalised(self, images: str) -> str:
         """(x − 127) / 128, channels first."""
-        x = self._add("Transpose", self._add("Cast", pictures, to=1), perm=[0, 3, 1, 2])
+        x = self._add("Transpose", self._add("Cast", images, to=1), perm=[0, 3, 1, 2])
         x = self._add("Sub", x, self._constant(np.float32(127)))
         return self._add("Mul", x, self._constant(np.float32(1 / 128)))
 
@@ -147,7 +147,7 @@ class _Graph:
         graph = make_graph(
             self._nodes,
             "efficientnet-lite0",
-            [make_tensor_value_info("pictures", TensorProto.UINT8, ["n", "height", "width", 3])],
+            [make_tensor_value_info("images", TensorProto.UINT8, ["n", "height", "width", 3])],
             [make_tensor_value_info("features", TensorProto.FLOAT, ["n", 1280])],
             self._constants,
         )

@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, check_type
-from bittern.features.base import PictureFeature
-from bittern.features.pictures import Picture
+from bittern.features.base import ImageFeature
+from bittern.features.images import ImageArray
 
 __all__ = ["RGBMoments"]
 
 ORDERS = (2, 3, 4)
 
 
-class RGBMoments(PictureFeature):
+class RGBMoments(ImageFeature):
     r"""Mean and second, third and fourth central moment of red, of green and of blue: 12 values.
 
     Of a channel with intensities :math:`z \in [0, 1]` and their histogram :math:`p`,
@@ -37,8 +37,8 @@ class RGBMoments(PictureFeature):
     def _check(self) -> None:
         check_type(self.roots, bool, f"{self._title}: roots")
 
-    def _describe(self, picture: Picture) -> Float32Array:
-        channels = [_moments(np.bincount(z, minlength=256)) for z in picture.reshape(-1, 3).T]
+    def _describe(self, image: ImageArray) -> Float32Array:
+        channels = [_moments(np.bincount(z, minlength=256)) for z in image.reshape(-1, 3).T]
         values = np.stack(channels)  # (3, 4)
         if self.roots:
             central = values[:, 1:]

@@ -1,4 +1,4 @@
-"""An ONNX model of pictures: what goes in, what comes out, and ONNX Runtime between the two."""
+"""An ONNX model of images: what goes in, what comes out, and ONNX Runtime between the two."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FATAL = 4  # ONNX Runtime's level of log: it raises its errors, and need not pri
 
 
 class OnnxModel:
-    """A model from pictures ``(n, h, w, 3)`` to rows, in a session of ONNX Runtime.
+    """A model from images ``(n, h, w, 3)`` to rows, in a session of ONNX Runtime.
 
     It has one input, of float32 or uint8, with the three channels in second place or in last.
 
-    ``dtype`` is the input's type; ``batch`` and ``sides`` are the number of pictures, and their
+    ``dtype`` is the input's type; ``batch`` and ``sides`` are the number of images, and their
     height and width, where the model has these fixed, and None where it does not.
     """
 
@@ -39,31 +39,31 @@ class OnnxModel:
         self.batch = shape[0] if isinstance(shape[0], int) else None
         self.sides = _sides(shape[2:] if self._channels_first else shape[1:3], title)
 
-    def __call__(self, pictures: NDArray[Any]) -> Float32Array:
-        """A row for each of at most ``batch`` pictures ``(n, h, w, 3)`` of the input's type."""
-        n = len(pictures)
+    def __call__(self, images: NDArray[Any]) -> Float32Array:
+        """A row for each of at most ``batch`` images ``(n, h, w, 3)`` of the input's type."""
+        n = len(images)
         if self.batch is not None and n < self.batch:  # the model takes no fewer
-            pictures = np.concatenate([pictures, np.repeat(pictures[-1:], self.batch - n, axis=0)])
+            images = np.concatenate([images, np.repeat(images[-1:], self.batch - n, axis=0)])
         if self._channels_first:
-            pictures = np.ascontiguousarray(pictures.transpose(0, 3, 1, 2))
+            images = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
         try:
-            (values,) = self._session.run([self._output], {self._input.name: pictures})
+            (values,) = self._session.run([self._output], {self._input.name: images})
         except Exception as error:  # ONNX Runtime's kinds are in no public place
             raise InputError(
-                f"{self._title}: the model failed on pictures of shape {pictures.shape} "
+                f"{self._title}: the model failed on images of shape {images.shape} "
                 f"({_first_line(error)})."
             ) from error
-        return self._rows(values, len(pictures))[:n]
+        return self._rows(values, len(images))[:n]
 
     def _rows(self, values: Any, n: int) -> Float32Array:
-        """Rows, from values that have a place for each picture and one other that is not 1."""
+        """Rows, from values that have a place for each image and one other that is not 1."""
         shape: tuple[int, ...] = getattr(values, "shape", ())
         is_rows = len(shape) > 1 and shape[0] == n and sum(side != 1 for side in shape[1:]) <= 1
         if not is_rows or values.dtype.kind != "f":
             kind = f"{values.dtype} of shape {shape}" if shape else type(values).__name__
             raise InputError(
                 f"{self._title}: the output {self._output!r} must be a row of real numbers for "
-                f"each of {n} pictures, got {kind}; give the name of another output."
+                f"each of {n} images, got {kind}; give the name of another output."
             )
         return values.reshape(n, -1).astype(np.float32, copy=False)
 

@@ -1,8 +1,8 @@
-"""Parts of an extraction: chunks of pictures, each stored under a name made from its content.
+"""Parts of an extraction: chunks of images, each stored under a name made from its content.
 
 A chunk's name is a hash of the features, all that they learned or were given, and the path, size
-and time of each picture.  So a finished chunk is found again and never made twice, and a chunk of
-other features or of changed pictures has another name.
+and time of each image.  So a finished chunk is found again and never made twice, and a chunk of
+other features or of changed images has another name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OWN = re.compile(r"\.?[0-9a-f]{32}\.npz(\..*\.tmp)?")  # the second: left by a k
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some pictures, and the file that their rows go to."""
+    """Some images, and the file that their rows go to."""
 
     root: Path
     paths: tuple[str, ...]
@@ -40,7 +40,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A finished chunk: rows for the pictures that could be described, reasons for the others."""
+    """A finished chunk: rows for the images that could be described, reasons for the others."""
 
     paths: tuple[str, ...]
     rows: Mapping[str, Float32Array]  # (len(paths), dim) each; nothing if there are no paths
@@ -78,7 +78,7 @@ def parts_folder(output: Path) -> Path:
 
 
 def stored_rows(target: Path, name: str) -> Float32Array | None:
-    """The rows of one feature in a finished chunk; None if all its pictures were skipped."""
+    """The rows of one feature in a finished chunk; None if all its images were skipped."""
     stored = stored_arrays(target).get(f"rows.{name}")
     return None if stored is None else stored.load()
 
@@ -102,7 +102,7 @@ class Parts:
     def chunks(
         self, root: Path, paths: Sequence[str], key: Sequence[str], size: int
     ) -> list[Chunk]:
-        """The pictures in chunks of ``size``; ``key`` says what is made of them."""
+        """The images in chunks of ``size``; ``key`` says what is made of them."""
         cut = [tuple(paths[start : start + size]) for start in range(0, len(paths), size)]
         return [Chunk(root, some, self.place([*key, *_states(root, some)])) for some in cut]
 
@@ -137,7 +137,7 @@ def learned(feature: Feature) -> dict[str, Any]:
 
 
 def _states(root: Path, paths: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """Path, size and time of change of each picture; what is missing shows when it is read."""
+    """Path, size and time of change of each image; what is missing shows when it is read."""
     for path in paths:
         try:
             found = (root / path).stat()

@@ -1,4 +1,4 @@
-"""Smoothness and uniformity of the tiles of a picture."""
+"""Smoothness and uniformity of the tiles of a image."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, check_count
-from bittern.features.base import PictureFeature
+from bittern.features.base import ImageFeature
 from bittern.features.grey import to_grey
-from bittern.features.pictures import Picture
+from bittern.features.images import ImageArray
 
 __all__ = ["Smoothness", "Uniformity", "tile_slices"]
 
 
-class TileFeature(PictureFeature):
+class TileFeature(ImageFeature):
     """One value for each of ``n_tiles`` × ``n_tiles`` tiles, row after row, from its grey values.
 
     Tile i of n over a side of L pixels has those from ⌊iL/n⌋ to ⌊(i + 1)L/n⌋ - 1, and always the
@@ -29,8 +29,8 @@ class TileFeature(PictureFeature):
     def _check(self) -> None:
         check_count(self.n_tiles, f"{self._title}: n_tiles", most=256)
 
-    def _describe(self, picture: Picture) -> Float32Array:
-        grey = to_grey(picture)
+    def _describe(self, image: ImageArray) -> Float32Array:
+        grey = to_grey(image)
         rows, columns = (tile_slices(length, self.n_tiles) for length in grey.shape)
         counts = [np.bincount(grey[r, c].reshape(-1), minlength=256) for r in rows for c in columns]
         return self._of_tiles(np.stack(counts)).astype(np.float32)

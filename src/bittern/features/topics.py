@@ -1,4 +1,4 @@
-"""Topics: what a text is about, as shares of topics that were learnt from texts."""
+"""Topics: what a text is about, as shares of topics that were learned from texts."""
 
 from __future__ import annotations
 

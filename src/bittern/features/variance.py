@@ -1,4 +1,4 @@
-"""How much grey values vary near each pixel, by the parts of a picture."""
+"""How much grey values vary near each pixel, by the parts of a image."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 
 from bittern.checks import Float32Array, check_count
 from bittern.errors import InputError
-from bittern.features.base import PictureFeature
+from bittern.features.base import ImageFeature
 from bittern.features.grey import to_grey
-from bittern.features.pictures import Picture
+from bittern.features.images import ImageArray
 
 __all__ = ["Variance"]
 
 N_TILES = 3  # in each direction
 
 
-class Variance(PictureFeature):
+class Variance(ImageFeature):
     r"""Histograms of the grey values' standard deviation in a sliding window, for 3 × 3 tiles.
 
-    At each position of a ``window`` × ``window`` window inside the picture, with :math:`n` grey
+    At each position of a ``window`` × ``window`` window inside the image, with :math:`n` grey
     values :math:`z` (octets, the luma of ITU-R BT.601) in it, the deviation is
 
     .. math:: s = \tfrac1n \sqrt{n \sum z^2 - \left(\sum z\right)^2}.
@@ -49,10 +49,10 @@ class Variance(PictureFeature):
                 f"got {self.largest!r}."
             )
 
-    def _describe(self, picture: Picture) -> Float32Array:
+    def _describe(self, image: ImageArray) -> Float32Array:
         from bittern.kernels.areas import count_deviations
 
-        grey = to_grey(picture)
+        grey = to_grey(image)
         sides = [min(self.window, length) for length in grey.shape]
         positions = [length - side + 1 for length, side in zip(grey.shape, sides, strict=True)]
         starts = [np.arange(N_TILES + 1) * length // N_TILES for length in positions]

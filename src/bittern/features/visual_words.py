@@ -1,4 +1,4 @@
-"""Visual words: the local patches of a picture, counted by kind."""
+"""Visual words: the local patches of a image, counted by kind."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, check_choice, check_count
 from bittern.errors import InputError, MissingExtraError, NotFittedError
-from bittern.features.base import PictureFeature
-from bittern.features.pictures import Picture, iter_pictures
+from bittern.features.base import ImageFeature
+from bittern.features.images import ImageArray, iter_images
 from bittern.progress import track
 
 __all__ = ["VisualWords"]
@@ -26,11 +26,11 @@ ASSIGNMENTS = ("hard", "soft")
 NORMS = ("l1", "l2", "none")
 
 
-class VisualWords(PictureFeature):
-    r"""How often each of ``n_words`` kinds of local patch occurs in a picture.
+class VisualWords(ImageFeature):
+    r"""How often each of ``n_words`` kinds of local patch occurs in a image.
 
-    SIFT [Lowe-2004] finds the key points of a picture and describes the patch around each by 128
-    numbers d; k-means over such descriptors of the training pictures gives the words
+    SIFT [Lowe-2004] finds the key points of a image and describes the patch around each by 128
+    numbers d; k-means over such descriptors of the training images gives the words
     :math:`c_1, \ldots, c_n`, kept in ``words_``.  With hard assignment a descriptor counts 1 for
     the word nearest to it [Sivic-Zisserman-2003]; with ``assignment="soft"`` it counts for each i
     of its r = 3 nearest words
@@ -40,15 +40,15 @@ class VisualWords(PictureFeature):
 
     so that it still counts 1 in all [Philbin-Chum-Isard-Sivic-Zisserman-2008].  A row is then
     divided by its sum (``normalise="l1"``), by its Euclidean length (``"l2"``) or by nothing
-    (``"none"``).  A picture without key points, as one of a single colour, has a row of zeros.
+    (``"none"``).  A image without key points, as one of a single colour, has a row of zeros.
 
     ``root=True`` takes :math:`512 \sqrt{d / \|d\|_1}` for d, so that Euclidean distances compare
     them as Hellinger's does [Arandjelovic-Zisserman-2012].  ``dense=step`` describes upright
     patches of twice that many pixels a side, on a grid of that step, instead of key points; patches
     without any gradient are left out.
 
-    Pictures with a side longer than ``max_side`` pixels are first scaled down to it.  Words are
-    learned from at most ``n_descriptors`` descriptors, drawn at random from all pictures alike.
+    Images with a side longer than ``max_side`` pixels are first scaled down to it.  Words are
+    learned from at most ``n_descriptors`` descriptors, drawn at random from all images alike.
     """
 
     name = "visual-words"
@@ -77,20 +77,20 @@ class VisualWords(PictureFeature):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the words from the descriptors of training pictures."""
+        """Learn the words from the descriptors of training images."""
         self._check()
         rng = np.random.default_rng(self.random_state)
         sample = self._sample(X, rng)
         if len(sample) < self.n_words:
             raise InputError(
                 f"{self._title}: n_words must be at most the number of descriptors that the "
-                f"pictures have, got {self.n_words} and {len(sample)}; give more pictures."
+                f"images have, got {self.n_words} and {len(sample)}; give more images."
             )
         self.words_ = _centres(sample, self.n_words, int(rng.integers(1 << 31)))
         return self
 
     def transform(self, X: Any) -> Float32Array:
-        """A row of ``n_words`` for each picture."""
+        """A row of ``n_words`` for each image."""
         if not hasattr(self, "words_"):
             raise NotFittedError(f"{self._title}: call fit() before transform().")
         return super().transform(X)
@@ -107,8 +107,8 @@ class VisualWords(PictureFeature):
         _opencv()
         _faiss()
 
-    def _describe(self, picture: Picture) -> Float32Array:
-        descriptors = self._descriptors(picture)
+    def _describe(self, image: ImageArray) -> Float32Array:
+        descriptors = self._descriptors(image)
         nearest = 1 if self.assignment == "hard" else min(NEAREST, len(self.words_))
         counts = np.zeros(len(self.words_))
         if len(descriptors):
@@ -116,24 +116,24 @@ class VisualWords(PictureFeature):
             np.add.at(counts, found, _weights(squares))
         return _normalised(counts, self.normalise)
 
-    def _descriptors(self, picture: Picture) -> Float32Array:
-        """The descriptors ``(n, 128)`` of a picture, none with only zeros."""
-        grey = _grey(picture, self.max_side)
+    def _descriptors(self, image: ImageArray) -> Float32Array:
+        """The descriptors ``(n, 128)`` of a image, none with only zeros."""
+        grey = _grey(image, self.max_side)
         found = _at_key_points(grey) if self.dense is None else _on_grid(grey, self.dense)
         found = found[found.any(axis=1)]
         return _root(found) if self.root else found
 
     def _sample(self, X: Any, rng: np.random.Generator) -> Float32Array:
-        """At most ``n_descriptors`` of all pictures, about as many of each."""
+        """At most ``n_descriptors`` of all images, about as many of each."""
         share = -(-self.n_descriptors // max(1, len(X)))
-        pictures = track(iter_pictures(X, self._title), f"{self._title}: learning words", len(X))
-        parts = [_some(self._descriptors(picture), share, rng) for picture in pictures]
+        images = track(iter_images(X, self._title), f"{self._title}: learning words", len(X))
+        parts = [_some(self._descriptors(image), share, rng) for image in images]
         return _some(np.concatenate(parts), self.n_descriptors, rng)
 
 
-def _grey(picture: Picture, max_side: int) -> Picture:
+def _grey(image: ImageArray, max_side: int) -> ImageArray:
     cv2 = _opencv()
-    grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
     scale = max_side / max(grey.shape)
     if scale >= 1:
         return grey
@@ -141,14 +141,14 @@ def _grey(picture: Picture, max_side: int) -> Picture:
     return cv2.resize(grey, (width, height), interpolation=cv2.INTER_AREA)
 
 
-def _at_key_points(grey: Picture) -> Float32Array:
+def _at_key_points(grey: ImageArray) -> Float32Array:
     cv2 = _opencv()
     _, found = cv2.SIFT_create().detectAndCompute(grey, None)
     return np.empty((0, DIM), np.float32) if found is None else found
 
 
-def _on_grid(grey: Picture, step: int) -> Float32Array:
-    """Descriptors of patches of 2 × 2 steps, in the middle of each step × step of the picture."""
+def _on_grid(grey: ImageArray, step: int) -> Float32Array:
+    """Descriptors of patches of 2 × 2 steps, in the middle of each step × step of the image."""
     cv2 = _opencv()
     # A patch is 4 × 4 cells and a cell 3/2 of what OpenCV calls a key point's size.
     size = step / 3

@@ -1,4 +1,4 @@
-"""Chunks of pictures described over processes, each picture decoded once for all features."""
+"""Chunks of images described over processes, each image decoded once for all features."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 from bittern.checks import Float32Array, check_count
 from bittern.errors import BitternError, InputError
 from bittern.features.base import Feature
+from bittern.features.images import to_image
 from bittern.features.parts import Chunk, Part
-from bittern.features.pictures import to_picture
 from bittern.spawning import end_with_parent, interrupts_held
 
 __all__ = ["Tally", "Worker", "allow_pixels", "describe_chunks"]
@@ -28,7 +28,7 @@ ONE_THREAD = (
     "MKL_NUM_THREADS",
     "OPENCV_FOR_THREADS_NUM",
 )
-Tally = tuple[int, int]  # pictures described, pictures skipped
+Tally = tuple[int, int]  # images described, images skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Worker:
     """Describes chunks by the same features, and stores their parts."""
 
     features: tuple[Feature, ...]
-    skips: bool  # pictures that cannot be described; else the first stops it all
+    skips: bool  # images that cannot be described; else the first stops it all
 
     def __call__(self, chunk: Chunk) -> Tally:
-        """Describe a chunk and store its part; how many pictures were described and skipped."""
+        """Describe a chunk and store its part; how many images were described and skipped."""
         paths: list[str] = []
         rows: list[list[Float32Array]] = []
         skipped: dict[str, str] = {}
@@ -58,9 +58,9 @@ class Worker:
 
     def _describe(self, path: str) -> list[Float32Array]:
         """A row of each feature."""
-        picture = to_picture(path, path)
+        image = to_image(path, path)
         try:
-            return [feature.transform([picture])[0] for feature in self.features]
+            return [feature.transform([image])[0] for feature in self.features]
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
 
@@ -94,7 +94,7 @@ def describe_chunks(
 
 
 def allow_pixels(most: int | None) -> None:
-    """Let Pillow in this process read pictures of up to so many pixels; None changes nothing."""
+    """Let Pillow in this process read images of up to so many pixels; None changes nothing."""
     from PIL import Image
 
     if most is not None:

@@ -19,7 +19,7 @@ __all__ = ["SVMFusion"]
 
 
 class SVMFusion(FittedFusion):
-    r"""Ranks items by the distance of their score vectors from a learnt hyperplane.
+    r"""Ranks items by the distance of their score vectors from a learned hyperplane.
 
     The *score vector* x of an item holds its scores from all sources, normalised for each query.
     From every category one query is drawn, and from it at most ``n_per_category`` score vectors of

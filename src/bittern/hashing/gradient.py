@@ -1,4 +1,4 @@
-"""Hashers that are trained by gradients, on vectors or on pictures."""
+"""Hashers that are trained by gradients, on vectors or on images."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bittern.checks import Float32Array, PositionArray, check_choice, check_coun
 from bittern.errors import InputError, MissingExtraError
 from bittern.hashing.anchors import choose_anchors, gaussian, mean_square, square_distances
 from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.images import AT_ONCE, check_images, tensor
 from bittern.hashing.itq import ITQ
-from bittern.hashing.pictures import AT_ONCE, check_pictures, tensor
 from bittern.hashing.targets import Targets
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ class GradientHasher(Hasher):
       (``"itq"``), which is the better start where rows are relevant because they are near;
     - the name of an image network (``bt.hashing.backbones.BACKBONES``), or any
       ``torch.nn.Module`` that gives a matrix of features, below a new hash layer.  X are then
-      pictures, ``(n, height, width[, channels])`` with values 0 … 255 (a module that is not ours
+      images, ``(n, height, width[, channels])`` with values 0 … 255 (a module that is not ours
       may have X as it likes).  The first ``frozen`` stages of our networks are left as they are,
       and computed once; the rest learns at ``trunk_rate`` times the learning rate.  With
-      ``augment`` that many variants of each picture, shifted and mirrored at random, are learned
-      from; 0 is the picture alone.
+      ``augment`` that many variants of each image, shifted and mirrored at random, are learned
+      from; 0 is the image alone.
 
     Training has ``n_epochs`` (if not said 50, or more where that would be less than 500 steps) of
     batches of ``batch_size`` rows (a tenth of all, between 100 and 500, or 200 for triplets, if not
@@ -150,7 +150,7 @@ class GradientHasher(Hasher):
         return logits
 
     def _forward(self, X: Rows) -> Float32Array:
-        """Through the whole network, a few pictures at a time."""
+        """Through the whole network, a few images at a time."""
         require_torch(self._title)
         import torch
 
@@ -219,8 +219,8 @@ class GradientHasher(Hasher):
         if self._is_on_vectors:
             return super()._checked(X, reset)
         require_torch(self._title)
-        pictures = check_pictures(X, self._title, strictly=self._is_backbone)
-        shape = pictures.shape[1:]
+        images = check_images(X, self._title, strictly=self._is_backbone)
+        shape = images.shape[1:]
         if reset:
             self.shape_in_, self.n_features_in_ = shape, int(np.prod(shape))
         elif tuple(self.shape_in_) != shape:
@@ -228,7 +228,7 @@ class GradientHasher(Hasher):
                 f"{self._title}: was trained on inputs of shape {tuple(self.shape_in_)}, "
                 f"got {shape}."
             )
-        return pictures
+        return images
 
     def _blank(self) -> NDArray[Any]:
         if self._is_on_vectors:
@@ -263,13 +263,13 @@ class GradientHasher(Hasher):
 
         size = self.batch_size or min(self._most_rows, max(100, n // 10))
         rate = self.learning_rate or RATES.get(self.network if self._is_on_vectors else "", RATE)
-        on_pictures = not self._is_on_vectors
+        on_images = not self._is_on_vectors
         n_epochs = self.n_epochs or max(EPOCHS, math.ceil(STEPS / max(1, n // size)))
         return Plan(
             n_epochs=int(n_epochs),
             batch_size=int(size),
             rate=rate,
-            trunk_rate=rate * self.trunk_rate if on_pictures else rate,
+            trunk_rate=rate * self.trunk_rate if on_images else rate,
             decay=self.weight_decay,
             seed=seed,
             patience=self.patience,

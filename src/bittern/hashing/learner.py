@@ -13,8 +13,8 @@ from bittern.checks import PositionArray
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.hashing.base import Rows
+from bittern.hashing.images import AT_ONCE, shifted_and_mirrored, tensor
 from bittern.hashing.networks import HashNetwork
-from bittern.hashing.pictures import AT_ONCE, shifted_and_mirrored, tensor
 from bittern.hashing.targets import Targets
 from bittern.metrics import evaluate
 from bittern.progress import Bar

@@ -1,4 +1,4 @@
-"""The functions whose signs are the bits: layers on vectors, image networks on pictures."""
+"""The functions whose signs are the bits: layers on vectors, image networks on images."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ DENSE = 1000  # rows up to which all eigenvectors are found at once
 
 
 class STH(Hasher):
-    r"""Self-taught hashing: bits from a graph of the training rows, learnt by linear classifiers.
+    r"""Self-taught hashing: bits from a graph of the training rows, learned by linear classifiers.
 
     Rows are taken at length 1.  Two of them are joined with weight
     :math:`A_{ij} = \cos(x_i, x_j)` if one is among the k nearest (by cosine) of the other.  With

@@ -1,9 +1,9 @@
-"""Means over areas of a picture, and deviations in a sliding window.
+"""Means over areas of a image, and deviations in a sliding window.
 
-All sums are of whole numbers and therefore exact, whatever the size of the picture.
+All sums are of whole numbers and therefore exact, whatever the size of the image.
 
 Not checked here, guaranteed by ``bittern.features``: inputs are C-contiguous uint8, outputs are
-allocated and of the right shape.  Twins in ``kernels.picture_reference``.
+allocated and of the right shape.  Twins in ``kernels.image_reference``.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def shrink(picture, out):
-    """Fill ``out[i, j, c]`` with the mean of channel c over its share of the picture's area.
+def shrink(image, out):
+    """Fill ``out[i, j, c]`` with the mean of channel c over its share of the image's area.
 
     A pixel that lies in two shares counts in each by the part of it that lies there.  With the
-    picture ``(h, w)`` and out ``(m, n)``, lengths are counted in m-ths and n-ths of a pixel: a
+    image ``(h, w)`` and out ``(m, n)``, lengths are counted in m-ths and n-ths of a pixel: a
     pixel is m by n long and a share h by w, all whole numbers.
     """
-    height, width, depth = picture.shape
+    height, width, depth = image.shape
     m, n = out.shape[0], out.shape[1]
-    flat = picture.reshape(height, width * depth)
+    flat = image.reshape(height, width * depth)
     row = np.empty(width * depth, np.int64)
     for i in range(m):
         row[:] = 0
@@ -46,7 +46,7 @@ def shrink(picture, out):
 def count_deviations(grey, side_y, side_x, bin_width, row_starts, column_starts, counts):
     """Fill ``counts[i, j, k]``: window positions of tile (i, j) with a deviation in bin k.
 
-    Positions are those of a ``side_y`` × ``side_x`` window inside the picture; ``row_starts[i]``
+    Positions are those of a ``side_y`` × ``side_x`` window inside the image; ``row_starts[i]``
     is where tile row i of them begins, and a last entry is where the last one ends (columns
     alike).  The last bin also has what lies beyond it.
     """

@@ -3,8 +3,8 @@
 Quotients of whole numbers below 2^20 are taken in float64 and cut: the nearest double to such a
 quotient never crosses a whole number, so the cells are exact.
 
-Not checked here, guaranteed by ``bittern.features``: pictures are ``(h, w, 3)`` uint8, outputs
-are allocated and of the right shape.  Twins in ``kernels.picture_reference``.
+Not checked here, guaranteed by ``bittern.features``: images are ``(h, w, 3)`` uint8, outputs
+are allocated and of the right shape.  Twins in ``kernels.image_reference``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ STRIP = 32  # rows of positions whose masks stay near
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def hsv_cells(picture, n_hues, n_saturations, n_values, cells):
+def hsv_cells(image, n_hues, n_saturations, n_values, cells):
     """Fill ``cells[y, x]`` with the cell of the pixel: value slowest, hue fastest."""
     height, width = cells.shape
     for y in range(height):
         for x in range(width):
-            r, g, b = picture[y, x]
+            r, g, b = image[y, x]
             top, diff = _extent(r, g, b)
             hue = saturation = 0
             if diff > 0:
@@ -36,7 +36,7 @@ def hsv_cells(picture, n_hues, n_saturations, n_values, cells):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def hmmd_cells(picture, subspaces, hues, sums, cells):
+def hmmd_cells(image, subspaces, hues, sums, cells):
     """Fill ``cells[y, x]`` with the cell of the pixel in a quantised HMMD space.
 
     ``subspaces[d]`` is the subspace of a difference d; in subspace s a hue of t degrees (0 … 360)
@@ -45,7 +45,7 @@ def hmmd_cells(picture, subspaces, hues, sums, cells):
     height, width = cells.shape
     for y in range(height):
         for x in range(width):
-            r, g, b = picture[y, x]
+            r, g, b = image[y, x]
             top, diff = _extent(r, g, b)
             degrees = 0
             if diff > 0:

@@ -5,7 +5,7 @@ kernels ``(n, 5)`` come ``n * n`` filters, the one along y slowest.  Filters are
 other pixel of both directions; beyond the edge stands the pixel at the edge.
 
 Not checked here, guaranteed by ``bittern.features``: arrays are C-contiguous float32, outputs are
-allocated and of the right shape.  Twins in ``kernels.picture_reference``.
+allocated and of the right shape.  Twins in ``kernels.image_reference``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Image networks to put before a hash layer: pictures to feature rows, one file a network."""
+"""Image networks to put before a hash layer: images to feature rows, one file a network."""
 
 from __future__ import annotations
 

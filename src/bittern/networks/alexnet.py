@@ -15,7 +15,7 @@ __all__ = ["AlexNet"]
 class AlexNet(Chain):
     """4096 features by AlexNet, as in MatConvNet's imagenet-caffe-alex.mat.
 
-    Pictures are 227 pixels a side, less the average picture; five convolutions, of which the
+    Images are 227 pixels a side, less the average image; five convolutions, of which the
     second, fourth and fifth are in two groups, and the two full layers.  The features are the
     seventh layer's, after the rectifier.
 

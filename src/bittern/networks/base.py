@@ -18,9 +18,9 @@ __all__ = ["Backbone", "resized"]
 
 
 class Backbone(nn.Module, ABC):
-    """Pictures to feature rows, in stages that can be frozen from the front.
+    """Images to feature rows, in stages that can be frozen from the front.
 
-    A batch of pictures is ``(n, 3, h, w)``, or ``(n, 1, h, w)`` if grey, with values 0…255 and
+    A batch of images is ``(n, 3, h, w)``, or ``(n, 1, h, w)`` if grey, with values 0…255 and
     colours in the order red, green, blue.  The features are ``(n, n_features)``,
 
         head(stages(prepare(images))).
@@ -44,7 +44,7 @@ class Backbone(nn.Module, ABC):
         self.size = size
 
     def forward(self, images: Tensor) -> Tensor:
-        """The features of a batch of pictures."""
+        """The features of a batch of images."""
         return self.late(self.early(images, 0), 0)
 
     def early(self, images: Tensor, k: int) -> Tensor:
@@ -58,7 +58,7 @@ class Backbone(nn.Module, ABC):
         return self.head(self._through(x.to(self._dtype), first, len(self.stages)))
 
     def prepare(self, images: Tensor) -> Tensor:
-        """The pictures in three colours, of the network's size, and normalised."""
+        """The images in three colours, of the network's size, and normalised."""
         check_type(images, Tensor, f"{self._title}: images")
         shape = tuple(images.shape)
         if images.ndim != 4 or shape[1] not in (1, 3):
@@ -113,7 +113,7 @@ class Backbone(nn.Module, ABC):
 
 
 def resized(images: Tensor, size: int | None) -> Tensor:
-    """The pictures with sides of ``size``; None leaves them as they are.
+    """The images with sides of ``size``; None leaves them as they are.
 
     Bicubic, smoothed where they shrink, and to whole numbers: what Pillow does, but for rounding.
     So gradients do not pass.

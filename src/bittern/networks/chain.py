@@ -94,7 +94,7 @@ class Chain(Backbone):
             self._fill(layers)
 
     def normalise(self, images: Tensor) -> Tensor:
-        """Less the average picture."""
+        """Less the average image."""
         return images - self.average
 
     def head(self, x: Tensor) -> Tensor:
@@ -144,7 +144,7 @@ def _in_order(network: Network) -> list[Layer]:
 def _fitted(
     usual: _Plan, layers: Sequence[Layer], average: Float32Array | None, side: int
 ) -> _Plan:
-    """The plan with the widths, the normalisations and the average picture of a file."""
+    """The plan with the widths, the normalisations and the average image of a file."""
     rows: list[Row] = []
     for layer, row in zip(_weighted(layers), usual.rows, strict=True):
         n_in = rows[-1].n_out if rows else 3
@@ -157,7 +157,7 @@ def _fitted(
     if average is None:
         average = usual.average
     if average.shape[:2] not in ((1, 1), (side, side)):
-        raise ValueError(f"the average picture has the shape {average.shape}")
+        raise ValueError(f"the average image has the shape {average.shape}")
     return _Plan(tuple(rows), tuple(responses), average)
 
 

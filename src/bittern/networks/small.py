@@ -1,4 +1,4 @@
-"""A small convolutional network for small pictures, quick to train on a CPU."""
+"""A small convolutional network for small images, quick to train on a CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["SmallNet"]
 
 
 class SmallNet(Backbone):
-    """Six convolutions for pictures of about 32 pixels a side, to be trained from nothing.
+    """Six convolutions for images of about 32 pixels a side, to be trained from nothing.
 
     Three stages of two 3×3 convolutions, each with batch normalisation and a rectifier, and the
     largest of every 2×2 places.  With ``width`` w they have w, w; 2w, 2w; 4w and 8w channels, and

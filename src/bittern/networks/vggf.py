@@ -15,7 +15,7 @@ __all__ = ["VGGF"]
 class VGGF(Chain):
     """4096 features by VGG-F (CNN-F), as in MatConvNet's imagenet-vgg-f.mat.
 
-    Pictures are 224 pixels a side, less the average picture; five convolutions without groups,
+    Images are 224 pixels a side, less the average image; five convolutions without groups,
     and the two full layers.  The features are the seventh layer's, after the rectifier.
 
     ``weights`` is the path of that file; layers are as wide as the file has them, and without it

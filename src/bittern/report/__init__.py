@@ -1,4 +1,4 @@
-"""Results as pictures, tables, words and pages; nothing is computed here that a number depends on.
+"""Results as images, tables, words and pages; nothing is computed here that a number depends on.
 
 What is named here loads when first used: a figure alone needs no experiment.
 """

@@ -25,13 +25,13 @@ def to_markdown(
     level: int = 2,
     command: str = f"bittern run {PROTOCOL}",
     metric: str | None = None,
-    pictures: Sequence[str] = (),
+    images: Sequence[str] = (),
 ) -> str:
-    """Title, what it reproduces and how it differs, tables, pictures, the summary, the command.
+    """Title, what it reproduces and how it differs, tables, images, the summary, the command.
 
     Beside the main table stand what the order of tied items could make of it, and what hash tables
     retrieve, where records have them.  ``heading`` stands for the protocol's title, at a ``level``
-    of 1 to 6; ``command`` is what makes these records; ``pictures`` are files to show.
+    of 1 to 6; ``command`` is what makes these records; ``images`` are files to show.
     """
     protocol = records.protocol
     grid = grid_of(records, metric)
@@ -42,7 +42,7 @@ def to_markdown(
         f"{markdown_text(caption(grid))}.",
         _table(grid),
         markdown_text(grid.legend("Bold:", DIFFERENT, TIED)),
-        *(f"![{markdown_text(protocol.title)}]({one})" for one in pictures),
+        *(f"![{markdown_text(protocol.title)}]({one})" for one in images),
         _ties(grid),
         *_surfaces(records),
         markdown_text(in_words(records, metric)),

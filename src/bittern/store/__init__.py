@@ -44,7 +44,7 @@ def create(
 
     An address is ``milvus://host:port/NAME``, or ``milvus:///path/to/file.db?collection=NAME`` for
     Milvus Lite.  ``n_bits`` may be left out if there is a hasher.  ``hasher`` and ``features`` must
-    be fitted; with them, vectors and pictures can be added and searched for.
+    be fitted; with them, vectors and images can be added and searched for.
 
     A collection that takes long to fill may be a ``draft``, with a word on what it is to become:
     until it is told to :meth:`~Collection.finish`, nobody opens it by mistake.

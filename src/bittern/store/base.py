@@ -45,7 +45,7 @@ class Collection(ABC):
 
     Ids are distinct whole numbers from 0; those not given count on from the largest that ever was.
     What is added, and what a query is, may be :class:`~bittern.Codes`, vectors (2-D, of numbers)
-    if there is a hasher, or pictures or texts if there is a feature too.
+    if there is a hasher, or images or texts if there is a feature too.
 
     Hits are those of an index over all items: exact, nearest first, ties in the order of adding; an
     item that :meth:`upsert` replaced counts as added then.  ``where`` is a condition of SQL on the

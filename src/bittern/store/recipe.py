@@ -1,4 +1,4 @@
-"""The hasher and the feature of a collection: from pictures and vectors to its codes."""
+"""The hasher and the feature of a collection: from images and vectors to its codes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Recipe:
         return check_count(found, "Collection: n_bits", most=MAX_BITS)
 
     def encode(self, things: Any, name: str) -> Codes:
-        """The codes of vectors, pictures or texts."""
+        """The codes of vectors, images or texts."""
         if self.hasher is None:
             raise InputError(
                 f"{name} must be Codes, as this collection has no hasher, got "
@@ -69,7 +69,7 @@ class Recipe:
             return self.hasher.encode(things)
         if self.features is not None:
             return self.hasher.encode(self.features.transform(things))
-        if isinstance(things, np.ndarray) and things.ndim > 2:  # of a hasher that takes pictures
+        if isinstance(things, np.ndarray) and things.ndim > 2:  # of a hasher that takes images
             return self.hasher.encode(things)
         raise InputError(
             f"{name} must be Codes or vectors (2-D, of numbers), as this collection has no "
@@ -126,7 +126,7 @@ def _are_vectors(things: Any) -> bool:
         return things.ndim == 2 and np.dtype(things.dtype).kind in "fiub"
     try:
         array = np.asarray(things)
-    except ValueError:  # pictures of different sizes
+    except ValueError:  # images of different sizes
         return False
     return array.ndim == 2 and array.dtype.kind in "fiub"
 

@@ -1,4 +1,4 @@
-"""CIFAR-10: 60,000 pictures of 32 × 32 pixels in 10 classes, or features of them."""
+"""CIFAR-10: 60,000 images of 32 × 32 pixels in 10 classes, or features of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bittern.registry import Registry
 __all__ = ["FEATURES", "SPEC", "load"]
 
 BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")  # the official order
-PUBLISHED = 10_000  # pictures in each
+PUBLISHED = 10_000  # images in each
 SIDE, PIXELS = 32, 3 * 32 * 32
 CLASSES: tuple[str, ...] = (
     "airplane",
@@ -168,14 +168,14 @@ def _pickled_batch(content: bytes, name: str) -> _Batch:
     if not isinstance(labels, list) or set(map(type, labels)) - {int}:
         raise FileError(f"{name}: 'labels' must be a list of whole numbers.")
     if len(labels) != len(data):
-        raise FileError(f"{name}: {len(labels)} labels for {len(data)} pictures.")
+        raise FileError(f"{name}: {len(labels)} labels for {len(data)} images.")
     if labels and not 0 <= min(labels) <= max(labels) < len(CLASSES):
         raise FileError(f"{name}: labels must be 0 to 9.")
     return _Batch(_upright(data), np.array(labels, np.int64), _filenames(batch, len(labels)))
 
 
 def _filenames(batch: dict[str, Any], n: int) -> list[str]:
-    """The pictures' names as text, or none where the file has no such list."""
+    """The images' names as text, or none where the file has no such list."""
     names = batch.get("filenames")
     if not isinstance(names, list) or len(names) != n or set(map(type, names)) - {str, bytes}:
         return []
@@ -196,7 +196,7 @@ def _binary_batch(content: bytes | NDArray[np.uint8], name: str) -> _Batch:
 
 
 def _upright(planes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Red, green and blue planes as pictures whose last axis is the colour; nothing is copied."""
+    """Red, green and blue planes as images whose last axis is the colour; nothing is copied."""
     return planes.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
 
 
@@ -250,7 +250,7 @@ def _decoded(stored: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 SPEC = DatasetSpec(
     name="cifar10",
-    title="CIFAR-10: 60,000 pictures of 32 × 32 pixels in 10 classes",
+    title="CIFAR-10: 60,000 images of 32 × 32 pixels in 10 classes",
     load=load,
     layout=(
         "cifar-10-batches-py/ or cifar-10-python.tar.gz, cifar-10-batches-bin/ or "

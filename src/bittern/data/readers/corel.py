@@ -1,4 +1,4 @@
-"""Corel: pictures by category, as folders, as numbered JPEGs with a label file, or inside a zip.
+"""Corel: images by category, as folders, as numbered JPEGs with a label file, or inside a zip.
 
 What is read, the first that is there:
 
@@ -6,8 +6,8 @@ What is read, the first that is there:
   ``names`` it is Corel-1000, where the class is ``id // 100``; with ``image_id``, ``category``,
   ``is_test``, ``annot`` and ``words`` it is Corel-5K, with tags and official sets;
 - ``manifest.csv`` or ``manifest.jsonl``, as in :mod:`bittern.data.readers.folder`;
-- pictures numbered 0…999 without labels: Corel-1000;
-- category folders at any depth: the category is the folder that holds the picture.
+- images numbered 0…999 without labels: Corel-1000;
+- category folders at any depth: the category is the folder that holds the image.
 
 Features beside them (``*efflite0*.npz``, array ``feat``) become the modality ``cnn``.
 """
@@ -27,7 +27,7 @@ from bittern.data.dataset import Dataset
 from bittern.data.readers import folder as folders
 from bittern.data.rows import ImageFiles, Rows
 from bittern.data.spec import DatasetSpec
-from bittern.data.zipimages import ZipImages, list_pictures
+from bittern.data.zipimages import ZipImages, list_images
 from bittern.errors import FileError, InputError
 from bittern.io.array_files import read_npz
 from bittern.registry import Registry
@@ -57,7 +57,7 @@ def load(
     min_images: int = 90,
     categories: int | Sequence[str] | None = None,
 ) -> Dataset:
-    """Read a Corel collection; categories with fewer than ``min_images`` pictures are left out.
+    """Read a Corel collection; categories with fewer than ``min_images`` images are left out.
 
     ``categories=63`` keeps the 63 largest (ties by name).  The evidence paper chose its 63 by eye
     from the Gallery and does not list them; if you know them, pass their names.  ``collection`` is
@@ -81,20 +81,20 @@ def _collection(root: Path, collection: str | None) -> Path:
 
 def _read(root: Path) -> Dataset:
     if (root / "labels.npz").exists():
-        return _labelled(root, _pictures(root))
+        return _labelled(root, _images(root))
     if any((root / name).exists() for name in folders.MANIFESTS):
         return replace(folders.load(root), **_about("corel"))
-    pictures = _pictures(root)
-    if pictures.numbers is not None and len({name.parent for name in pictures.names}) == 1:
-        return _corel1000(root, pictures, COREL1000_NAMES)
-    if isinstance(pictures.rows, ImageFiles):
-        return _by_folder(root, pictures)
-    raise FileError(f"{root}: has a zip file of pictures but no labels.npz.")
+    images = _images(root)
+    if images.numbers is not None and len({name.parent for name in images.names}) == 1:
+        return _corel1000(root, images, COREL1000_NAMES)
+    if isinstance(images.rows, ImageFiles):
+        return _by_folder(root, images)
+    raise FileError(f"{root}: has a zip file of images but no labels.npz.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Pictures:
-    """Pictures in the order of their numbers, or of their names if those are not numbers."""
+class _Images:
+    """Images in the order of their numbers, or of their names if those are not numbers."""
 
     names: tuple[PurePosixPath, ...]
     numbers: NDArray[np.int64] | None
@@ -102,25 +102,25 @@ class _Pictures:
     source: Path
 
 
-def _pictures(root: Path) -> _Pictures:
+def _images(root: Path) -> _Images:
     zips = sorted(root.glob("*.zip"))
     if len(zips) > 1:
         raise FileError(f"{root}: has more than one zip file, {zips[0].name} and {zips[1].name}.")
     if zips:
-        members = {member.filename: member for member in list_pictures(zips[0])}
+        members = {member.filename: member for member in list_images(zips[0])}
         order, numbers = _in_order(zips[0], list(members))
         rows: Rows = ZipImages(zips[0], [members[name] for name in order])
-        return _Pictures(tuple(map(PurePosixPath, order)), numbers, rows, zips[0])
+        return _Images(tuple(map(PurePosixPath, order)), numbers, rows, zips[0])
     if not root.is_dir():
         raise FileError(f"{root}: no such folder.")
-    order, numbers = _in_order(root, list(folders.find_pictures(root).paths))
+    order, numbers = _in_order(root, list(folders.find_images(root).paths))
     rows = ImageFiles([f"{root.absolute()}/{name}" for name in order])
-    return _Pictures(tuple(map(PurePosixPath, order)), numbers, rows, root)
+    return _Images(tuple(map(PurePosixPath, order)), numbers, rows, root)
 
 
 def _in_order(source: Path, names: list[str]) -> tuple[list[str], NDArray[np.int64] | None]:
     if not names:
-        raise FileError(f"{source}: has no pictures.")
+        raise FileError(f"{source}: has no images.")
     stems = {name: PurePosixPath(name).stem for name in names}
     if not all(s.isascii() and s.isdigit() and len(s) < 18 for s in stems.values()):
         return sorted(names), None
@@ -128,48 +128,48 @@ def _in_order(source: Path, names: list[str]) -> tuple[list[str], NDArray[np.int
     return order, np.array([int(stems[name]) for name in order], np.int64)
 
 
-def _labelled(root: Path, pictures: _Pictures) -> Dataset:
+def _labelled(root: Path, images: _Images) -> Dataset:
     path = root / "labels.npz"
-    if pictures.numbers is None:
-        raise FileError(f"{pictures.source}: pictures that {path.name} labels must be numbered.")
+    if images.numbers is None:
+        raise FileError(f"{images.source}: images that {path.name} labels must be numbered.")
     arrays = read_npz(path, (), ("label", "names", "category_cd", *_COREL5K_KEYS))
     if "image_id" in arrays:
-        return _corel5k(path, pictures, arrays)
+        return _corel5k(path, images, arrays)
     if not {"label", "names"} <= arrays.keys():
         raise FileError(f"{path}: has neither label and names nor {', '.join(_COREL5K_KEYS)}.")
-    dataset = _corel1000(root, pictures, tuple(map(str, arrays["names"].reshape(-1))))
+    dataset = _corel1000(root, images, tuple(map(str, arrays["names"].reshape(-1))))
     if dataset.labels is None or not np.array_equal(arrays["label"], dataset.labels):
-        raise FileError(f"{path}: label must be the picture's number // {PER_CLASS}, in order.")
+        raise FileError(f"{path}: label must be the image's number // {PER_CLASS}, in order.")
     return dataset
 
 
-def _corel1000(root: Path, pictures: _Pictures, names: tuple[str, ...]) -> Dataset:
-    numbers = pictures.numbers
+def _corel1000(root: Path, images: _Images, names: tuple[str, ...]) -> Dataset:
+    numbers = images.numbers
     if numbers is None or not np.array_equal(numbers, np.arange(len(numbers))):
-        raise FileError(f"{pictures.source}: pictures must be numbered 0, 1, 2, … without a gap.")
+        raise FileError(f"{images.source}: images must be numbered 0, 1, 2, … without a gap.")
     labels = numbers // PER_CLASS
     if labels.max() >= len(names):
         raise FileError(
-            f"{pictures.source}: numbers up to {numbers[-1]} need {labels.max() + 1} classes of "
+            f"{images.source}: numbers up to {numbers[-1]} need {labels.max() + 1} classes of "
             f"{PER_CLASS}, there are {len(names)} names; give labels.npz or category folders."
         )
     return Dataset(
-        modalities={"image": pictures.rows},
+        modalities={"image": images.rows},
         ids=numbers.astype(np.str_),
         labels=labels,
         class_names=names,
-        notes=(f"{len(numbers):,} pictures; class = number // {PER_CLASS}.",),
+        notes=(f"{len(numbers):,} images; class = number // {PER_CLASS}.",),
         **_about("corel1000"),
     )
 
 
-def _corel5k(path: Path, pictures: _Pictures, arrays: dict[str, NDArray[Any]]) -> Dataset:
+def _corel5k(path: Path, images: _Images, arrays: dict[str, NDArray[Any]]) -> Dataset:
     _refuse_odd_shapes(path, arrays)
     numbers, category = arrays["image_id"], arrays["category"].astype(np.int64)
-    if pictures.numbers is None or not np.array_equal(numbers, pictures.numbers):
+    if images.numbers is None or not np.array_equal(numbers, images.numbers):
         raise FileError(
-            f"{path}: image_id must be the numbers of the pictures of {pictures.source.name}, "
-            f"ascending; there are {len(numbers)} and {len(pictures.names)}."
+            f"{path}: image_id must be the numbers of the images of {images.source.name}, "
+            f"ascending; there are {len(numbers)} and {len(images.names)}."
         )
     cds = arrays.get("category_cd")
     names = range(category.max() + 1) if cds is None else cds.reshape(-1)
@@ -178,7 +178,7 @@ def _corel5k(path: Path, pictures: _Pictures, arrays: dict[str, NDArray[Any]]) -
     is_test = arrays["is_test"].astype(bool)
     annotation = arrays["annot"].astype(bool)
     return Dataset(
-        modalities={"image": pictures.rows},
+        modalities={"image": images.rows},
         ids=numbers.astype(np.str_),
         labels=category,
         class_names=tuple(map(str, names)),
@@ -186,8 +186,8 @@ def _corel5k(path: Path, pictures: _Pictures, arrays: dict[str, NDArray[Any]]) -
         tag_names=tuple(map(str, arrays["words"])),
         official={"train": np.flatnonzero(~is_test), "test": np.flatnonzero(is_test)},
         notes=(
-            f"{len(numbers):,} pictures as labels.npz has them; class names are numbers of CDs; "
-            f"{annotation.sum(axis=1).mean():.2f} words a picture.",
+            f"{len(numbers):,} images as labels.npz has them; class names are numbers of CDs; "
+            f"{annotation.sum(axis=1).mean():.2f} words a image.",
         ),
         **_about("corel5k"),
     )
@@ -210,13 +210,13 @@ def _refuse_odd_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
         raise FileError(f"{path}: words must be a list of text, got {arrays['words'].dtype}.")
 
 
-def _by_folder(root: Path, pictures: _Pictures) -> Dataset:
-    """The category of a picture is the folder that holds it."""
-    names = sorted(str(name) for name in pictures.names)
+def _by_folder(root: Path, images: _Images) -> Dataset:
+    """The category of a image is the folder that holds it."""
+    names = sorted(str(name) for name in images.names)
     parents = [str(PurePosixPath(name).parent) for name in names]
     if "." in parents:
         raise FileError(
-            f"{root}: {names[parents.index('.')]} lies in no category folder; give the pictures "
+            f"{root}: {names[parents.index('.')]} lies in no category folder; give the images "
             "folders, a manifest.csv or a labels.npz."
         )
     labels, class_names = folders.class_numbers(parents)
@@ -225,13 +225,13 @@ def _by_folder(root: Path, pictures: _Pictures) -> Dataset:
         ids=np.array(names, dtype=np.str_),
         labels=labels,
         class_names=class_names,
-        notes=(f"{len(names):,} pictures in {len(class_names)} category folders.",),
+        notes=(f"{len(names):,} images in {len(class_names)} category folders.",),
         **_about("corel"),
     )
 
 
 def _with_features(root: Path, dataset: Dataset) -> Dataset:
-    """Add the modality ``cnn`` where a file of features lies beside the pictures."""
+    """Add the modality ``cnn`` where a file of features lies beside the images."""
     paths = sorted(root.glob("*efflite0*.npz"))
     if not paths:
         return dataset
@@ -239,7 +239,7 @@ def _with_features(root: Path, dataset: Dataset) -> Dataset:
     features = arrays.pop("feat")
     if features.ndim != 2 or len(features) != len(dataset) or features.dtype.kind != "f":
         raise FileError(
-            f"{paths[0]}: feat must be one row of floats for each of {len(dataset)} pictures, "
+            f"{paths[0]}: feat must be one row of floats for each of {len(dataset)} images, "
             f"got {features.dtype} of shape {features.shape}."
         )
     if not np.isfinite(features).all():
@@ -249,7 +249,7 @@ def _with_features(root: Path, dataset: Dataset) -> Dataset:
     for key, given in arrays.items():
         same = given.astype(np.str_).astype(object) if key == "image_id" else given
         if not np.array_equal(same, known[key]):
-            raise FileError(f"{paths[0]}: {key} differs from that of the pictures.")
+            raise FileError(f"{paths[0]}: {key} differs from that of the images.")
     modalities = {**dataset.modalities, "cnn": features.astype(np.float32)}
     return dataset.with_note(f"cnn is feat of {paths[0].name}.", modalities=modalities)
 
@@ -264,7 +264,7 @@ def _selected(
     large = np.flatnonzero(sizes >= min_images)
     if not len(large):
         raise FileError(
-            f"{root}: no category has min_images={min_images} pictures; the largest has "
+            f"{root}: no category has min_images={min_images} images; the largest has "
             f"{sizes.max()}."
         )
     chosen = _chosen(root, dataset.class_names, sizes, large, categories)
@@ -277,7 +277,7 @@ def _selected(
     official = {name: new[rows[keep[rows]]] for name, rows in dataset.official.items()}
     taken = dataset.take(np.flatnonzero(keep))
     return taken.with_note(
-        f"{len(chosen)} of {len(sizes)} categories kept, of at least {min_images} pictures each.",
+        f"{len(chosen)} of {len(sizes)} categories kept, of at least {min_images} images each.",
         labels=number[dataset.labels[keep]],
         class_names=tuple(dataset.class_names[c] for c in chosen),
         official=official,
@@ -314,7 +314,7 @@ SPEC = DatasetSpec(
     name="corel",
     title="Corel photographs by category: the Gallery, Corel-1000 or Corel-5K",
     load=load,
-    layout=f"category folders of pictures; or {_NUMBERED} or manifest.csv.",
+    layout=f"category folders of images; or {_NUMBERED} or manifest.csv.",
     citation="Yavlinsky-2004",
     licence=_LICENCE,
     folder="corel",

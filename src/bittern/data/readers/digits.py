@@ -13,7 +13,7 @@ __all__ = ["SPEC", "load"]
 
 
 def load(folder: Path | None = None) -> Dataset:
-    """Rows of 64 grey levels (0 to 16) of 8 × 8 pictures; ``folder`` is not looked at."""
+    """Rows of 64 grey levels (0 to 16) of 8 × 8 images; ``folder`` is not looked at."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()

@@ -1,10 +1,10 @@
-"""Your own pictures: a folder, its sub-folders as classes, and a manifest if you have one.
+"""Your own images: a folder, its sub-folders as classes, and a manifest if you have one.
 
 A manifest is ``manifest.csv`` (comma-separated, with a header) or ``manifest.jsonl`` (an object a
 line) in the folder, or any such file that you name.  Its columns, of which only the first must be
 there; others are ignored:
 
-- ``path``: the picture, relative to the folder, once each;
+- ``path``: the image, relative to the folder, once each;
 - ``label``: its class; a row without one is refused;
 - ``tags``: words separated by ``;``, or a JSON list of words; may be empty.
 """
@@ -26,7 +26,7 @@ from bittern.data.rows import ImageFiles
 from bittern.data.spec import DatasetSpec
 from bittern.errors import FileError
 
-__all__ = ["SPEC", "Found", "class_numbers", "classes_by_folder", "find_pictures", "load"]
+__all__ = ["SPEC", "Found", "class_numbers", "classes_by_folder", "find_images", "load"]
 
 # fmt: off
 SUFFIXES = frozenset((
@@ -41,22 +41,22 @@ _SETS = frozenset(("train", "val", "validation", "test"))
 def load(
     folder: Path, *, manifest: str | os.PathLike[str] | Literal[False] | None = None
 ) -> Dataset:
-    """Read a folder of pictures; the pictures themselves are read when asked for.
+    """Read a folder of images; the images themselves are read when asked for.
 
-    Without a manifest the class of a picture is the first sub-folder on its path, and the order is
-    that of the sorted paths; pictures in the folder itself have no class (-1).  If all pictures lie
+    Without a manifest the class of a image is the first sub-folder on its path, and the order is
+    that of the sorted paths; images in the folder itself have no class (-1).  If all images lie
     below ``train`` and ``test`` or ``val``, those are the official sets, and the class is the next
     folder.  With a manifest, its rows are the items, in its order, and its labels count if it has
     any.  ``manifest=False`` overlooks a manifest that is there.
     """
     root = _existing_folder(folder)
-    found = find_pictures(root)
+    found = find_images(root)
     table = _manifest_in(root, manifest)
     rows = None if table is None else read_manifest(table, root)
     paths = found.paths if rows is None else tuple(row.path for row in rows)
     if not paths:
-        raise FileError(f"{root}: has no pictures; a picture's name ends in {_some_suffixes()}.")
-    notes = [f"{len(paths):,} pictures; {found.skipped()}."]
+        raise FileError(f"{root}: has no images; a image's name ends in {_some_suffixes()}.")
+    notes = [f"{len(paths):,} images; {found.skipped()}."]
     sets, classes = classes_by_folder(paths)
     tags: dict[str, Any] = {}
     if rows is not None:
@@ -81,7 +81,7 @@ def load(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Pictures below a folder: their paths relative to it, with ``/``, sorted; and what was not."""
+    """Images below a folder: their paths relative to it, with ``/``, sorted; and what was not."""
 
     paths: tuple[str, ...]
     n_hidden: int = 0
@@ -92,8 +92,8 @@ class Found:
         return f"{self.n_hidden} hidden and {self.n_others} other files passed over"
 
 
-def find_pictures(root: Path) -> Found:
-    """Pictures at any depth, by the ends of their names; links to folders are followed once."""
+def find_images(root: Path) -> Found:
+    """Images at any depth, by the ends of their names; links to folders are followed once."""
     paths: list[str] = []
     n_hidden = n_others = 0
     seen: set[str] = set()
@@ -118,7 +118,7 @@ def find_pictures(root: Path) -> Found:
 def classes_by_folder(
     paths: Sequence[str],
 ) -> tuple[dict[str, NDArray[np.intp]], list[str | None]]:
-    """The official sets if the first folders are such, and each picture's class if it has one."""
+    """The official sets if the first folders are such, and each image's class if it has one."""
     parts = [path.split("/")[:-1] for path in paths]
     firsts = {part[0] if part else "" for part in parts}
     if not ("train" in firsts and len(firsts) > 1 and firsts <= _SETS):
@@ -178,7 +178,7 @@ def _manifest_in(
 def _about_manifest(table: Path | None, rows: Sequence[Row], found: Found) -> str:
     n_left = len(set(found.paths) - {row.path for row in rows})
     name = "" if table is None else table.name
-    return f"rows, labels and tags as in {name}; {n_left} pictures not in it were left out."
+    return f"rows, labels and tags as in {name}; {n_left} images not in it were left out."
 
 
 def _tags(rows: Sequence[Row]) -> dict[str, Any]:
@@ -202,10 +202,10 @@ def _some_suffixes() -> str:
 
 SPEC = DatasetSpec(
     name="folder",
-    title="Your own pictures: a folder, its sub-folders as classes, or a manifest",
+    title="Your own images: a folder, its sub-folders as classes, or a manifest",
     load=load,
     layout=(
-        "a folder of pictures, one sub-folder a class; or manifest.csv or manifest.jsonl in it, "
+        "a folder of images, one sub-folder a class; or manifest.csv or manifest.jsonl in it, "
         "with the columns path, label and tags."
     ),
     citation="",

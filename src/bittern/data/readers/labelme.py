@@ -98,11 +98,11 @@ def _positions(numbers: NDArray[Any], n: int, key: str, source: Path) -> NDArray
 
 SPEC = DatasetSpec(
     name="labelme",
-    title="LabelMe-22K: 22,019 pictures as GIST descriptors of 512 dimensions",
+    title="LabelMe-22K: 22,019 images as GIST descriptors of 512 dimensions",
     load=load,
     layout="LabelMe_gist.mat (MATLAB 5 or 7.3) with the variable 'gist'",
     citation="Torralba-Fergus-Weiss-2008",
-    licence="none stated with the file; the pictures are LabelMe's",
+    licence="none stated with the file; the images are LabelMe's",
     folder="labelme",
     sources=(
         Source(

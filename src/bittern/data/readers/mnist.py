@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST: 70,000 grey pictures of 28 × 28 pixels in 10 classes."""
+"""MNIST and Fashion-MNIST: 70,000 grey images of 28 × 28 pixels in 10 classes."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ DIGITS = tuple("0123456789")
 
 
 def _load(name: str, folder: Path) -> Dataset:
-    """The pictures in the official order: train, then test; those of plain files stay there."""
+    """The images in the official order: train, then test; those of plain files stay there."""
     spec, class_names = {
         "mnist": (MNIST, DIGITS),
         "fashion-mnist": (FASHION_MNIST, CLOTHES),
     }[name]
     parts = {part: _part(folder, stem, spec) for part, stem in STEMS.items()}
     n_train, n_test = (len(labels) for _, labels in parts.values())
-    notes = [f"checked: {n_train:,} train and {n_test:,} test pictures, classes 0–9"]
+    notes = [f"checked: {n_train:,} train and {n_test:,} test images, classes 0–9"]
     if {part: len(labels) for part, (_, labels) in parts.items()} != PUBLISHED:
         notes.append("not the published 60,000 and 10,000")
     return Dataset(
@@ -66,12 +66,12 @@ def _part(folder: Path, stem: str, spec: DatasetSpec) -> tuple[NDArray[Any], NDA
     images, labels = read_idx(image_file), read_idx(label_file)
     if images.dtype != np.uint8 or images.shape[1:] != (SIDE, SIDE):
         raise FileError(
-            f"{image_file}: must hold uint8 pictures of 28 × 28, "
+            f"{image_file}: must hold uint8 images of 28 × 28, "
             f"got {images.dtype} of shape {images.shape}."
         )
     if labels.dtype != np.uint8 or labels.shape != images.shape[:1]:
         raise FileError(
-            f"{label_file}: must hold one uint8 label for each of {len(images)} pictures, "
+            f"{label_file}: must hold one uint8 label for each of {len(images)} images, "
             f"got {labels.dtype} of shape {labels.shape}."
         )
     if labels.max(initial=0) > 9:
@@ -118,7 +118,7 @@ MNIST = DatasetSpec(
 
 FASHION_MNIST = DatasetSpec(
     name="fashion-mnist",
-    title="Fashion-MNIST: 70,000 pictures of clothes",
+    title="Fashion-MNIST: 70,000 images of clothes",
     load=partial(_load, "fashion-mnist"),
     layout=LAYOUT,
     citation="Xiao-Rasul-Vollgraf-2017",

@@ -67,7 +67,7 @@ def load(
 
     With ``concepts=k`` only the k most frequent concepts are kept (ties by their order), and only
     the items that have one of them.  ``text`` adds ``"tags1k"``, ``"tags5018"`` or ``"tags81"`` as
-    a second modality of sparse rows.  ``image`` is ``"bow"``, or ``"files"`` for the pictures
+    a second modality of sparse rows.  ``image`` is ``"bow"``, or ``"files"`` for the images
     themselves, which the publisher sends on request, below ``Flickr``.
     """
     root = Path(folder)
@@ -182,7 +182,7 @@ def _most_frequent(tags: NDArray[np.bool_], k: int) -> NDArray[np.intp]:
 
 
 def _images(root: Path, image: str, ids: NDArray[np.str_], keep: NDArray[np.intp]) -> Rows:
-    readers: Registry[Any] = Registry("image of nuswide", {"bow": _counts, "files": _pictures})
+    readers: Registry[Any] = Registry("image of nuswide", {"bow": _counts, "files": _image_files})
     rows: Rows = readers[image](root, ids, keep)
     return rows
 
@@ -191,10 +191,10 @@ def _counts(root: Path, ids: NDArray[np.str_], keep: NDArray[np.intp]) -> NDArra
     return read_counts(_place(root, "BoW_int.dat"), N_VISUAL_WORDS, len(ids), keep)
 
 
-def _pictures(root: Path, ids: NDArray[np.str_], keep: NDArray[np.intp]) -> ImageFiles:
+def _image_files(root: Path, ids: NDArray[np.str_], keep: NDArray[np.intp]) -> ImageFiles:
     flickr = root / "Flickr"
     if not flickr.is_dir():
-        raise FileError(f"{flickr}: no such folder; the pictures are below it.")
+        raise FileError(f"{flickr}: no such folder; the images are below it.")
     if any(".." in name.split("/") or name.startswith("/") for name in ids.tolist()):
         raise FileError(f"{root}: an image of the list lies outside {flickr}.")
     return ImageFiles([f"{flickr.absolute()}/{name}" for name in ids[keep]])

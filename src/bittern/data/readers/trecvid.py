@@ -2,11 +2,11 @@
 
 What is read below the folder:
 
-- ``keyframes``: pictures at any depth, named by their shot, ``shot12_34_RKF.jpg`` or
+- ``keyframes``: images at any depth, named by their shot, ``shot12_34_RKF.jpg`` or
   ``shot12_34.jpg``; those of sub-shots (``_NRKF_``) are passed over, so that there is one a shot;
 - ``transcripts.tsv``, lines of a shot and its text with a tab between; or ``transcripts``, a folder
   of ``shot12_34.txt``; without either there is no text;
-- ``topics``: NIST's topics in ``.xml``, ``.txt`` or ``.topics`` files, and the example pictures;
+- ``topics``: NIST's topics in ``.xml``, ``.txt`` or ``.topics`` files, and the example images;
 - the judgements in TREC's form, in the one file whose name has ``qrels`` in it.
 """
 
@@ -38,10 +38,10 @@ _LONGEST_TEXT = 1 << 20  # octets said in one shot
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Topics:
-    """Topics, their example pictures, and the positions of the shots that are relevant to each.
+    """Topics, their example images, and the positions of the shots that are relevant to each.
 
     ``relevant[t]`` ascends, and counts in the order of the dataset that :func:`load` gives;
-    ``missing`` names example pictures that the folder lacks, and ``unseen[t]`` counts relevant
+    ``missing`` names example images that the folder lacks, and ``unseen[t]`` counts relevant
     shots that have no keyframe.
     """
 
@@ -100,7 +100,7 @@ def topics(folder: Path) -> Topics:
         raise FileError(f"{root}: has no file of judgements; its name has qrels in it.")
     position = {shot: i for i, shot in enumerate(_shots(root).ids)}
     judged = _relevant_shots(qrels)
-    pictures = _example_pictures(root)
+    images = _example_images(root)
     relevant, unseen, examples = [], [], []
     for topic in given:
         shots = judged.get(topic.number, [])
@@ -108,8 +108,8 @@ def topics(folder: Path) -> Topics:
         relevant.append(np.sort(np.array(found, np.intp)))
         unseen.append(len(shots) - len(found))
         wanted = [_base(source) for source in topic.examples]
-        examples.append(tuple(pictures[name] for name in wanted if name in pictures))
-    missing = {s for topic in given for s in topic.examples if _base(s) not in pictures}
+        examples.append(tuple(images[name] for name in wanted if name in images))
+    missing = {s for topic in given for s in topic.examples if _base(s) not in images}
     return Topics(
         ids=tuple(topic.number for topic in given),
         descriptions=tuple(topic.description for topic in given),
@@ -133,7 +133,7 @@ def _shots(root: Path) -> _Shots:
     place = root / "keyframes"
     if not place.is_dir():
         raise FileError(f"{place}: no such folder; the keyframes are below it.")
-    found = folders.find_pictures(place)
+    found = folders.find_images(place)
     paths: dict[str, str] = {}
     n_others = 0
     for path in found.paths:
@@ -268,10 +268,10 @@ def _topics_in(root: Path) -> list[Topic]:
     return sorted(given, key=lambda topic: _natural(topic.number))
 
 
-def _example_pictures(root: Path) -> dict[str, Path]:
-    """Pictures below ``topics`` by their names in lower case; the first of two wins."""
+def _example_images(root: Path) -> dict[str, Path]:
+    """Images below ``topics`` by their names in lower case; the first of two wins."""
     place = root / "topics"
-    found = folders.find_pictures(place).paths
+    found = folders.find_images(place).paths
     return {_base(path): place / path for path in reversed(found)}
 
 
@@ -286,7 +286,7 @@ SPEC = DatasetSpec(
     load=load,
     layout=(
         "keyframes/…/shot12_34_RKF.jpg and transcripts.tsv or transcripts/shot12_34.txt (from "
-        "https://catalog.ldc.upenn.edu/LDC2007V02), topics/*.xml with example pictures, and the "
+        "https://catalog.ldc.upenn.edu/LDC2007V02), topics/*.xml with example images, and the "
         "judgements search.qrels.tv03 (from https://trecvid.nist.gov)."
     ),
     citation="Smeaton-Kraaij-Over-2003",

@@ -1,4 +1,4 @@
-"""Wiki: 2,866 sections of Wikipedia's featured articles, each with its picture.
+"""Wiki: 2,866 sections of Wikipedia's featured articles, each with its image.
 
 One of three forms is read, the first that is there:
 

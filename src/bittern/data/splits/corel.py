@@ -57,7 +57,7 @@ class CorelSplit(Split):
     """Two collections, each of images to query by and a database, with n-image queries for both.
 
     The training collection is ``train``; its two parts are ``validation_queries`` and
-    ``validation_database``, on which weights are learnt.  The test collection is ``queries`` and
+    ``validation_database``, on which weights are learned.  The test collection is ``queries`` and
     ``database``.  The n-image queries draw on ``validation_queries`` and ``queries``.
     """
 

@@ -62,7 +62,7 @@ def _surer(advice: Advice) -> str:
 
 
 def _without_labels(advice: Advice) -> str:
-    """What to take if labels should not be learnt from."""
+    """What to take if labels should not be learned from."""
     if advice.choice is None or not advice.choice.learns_from_labels:
         return ""
     row = advice.unsupervised_choice

@@ -1,4 +1,4 @@
-"""Combining evidence: queries by example pictures, ranked by features and by what combines them."""
+"""Combining evidence: queries by example images, ranked by features and by what combines them."""
 
 from bittern.experiments.evidence.measuring import measure_evidence
 

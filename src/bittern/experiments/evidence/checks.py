@@ -23,7 +23,7 @@ def check_evidence(protocol: Protocol) -> None:
     ASKING[protocol.split.name]
     if protocol.truth != {"kind": "classes"} or protocol.dataset.steps or protocol.n_bits:
         raise InputError(
-            "paradigm 'evidence' ranks pictures whose categories are the truth: "
+            "paradigm 'evidence' ranks images whose categories are the truth: "
             "truth, dataset.steps and n_bits have no place in it."
         )
     for method in protocol.method:

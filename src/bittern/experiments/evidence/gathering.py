@@ -1,4 +1,4 @@
-"""What the cells of a run share: vectors of pictures, scores of features, the split's checks."""
+"""What the cells of a run share: vectors of images, scores of features, the split's checks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Gathering", "Settings"]
 
 FOLDER = "evidence"
-PICTURES = "image"  # the modality
+IMAGES = "image"  # the modality
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Gathering:
     """The data of one run; what takes long is kept on the shelf, and made when first asked for."""
 
     dataset: Dataset
-    pictures: str  # the modality
+    images: str  # the modality
     asked: Asked
     shelf: Shelf
     random_state: int  # of the negative examples, and of what methods draw
@@ -56,7 +56,7 @@ class Gathering:
         dataset = dataset_of(protocol.dataset, root)
         return Gathering(
             dataset,
-            protocol.dataset.modality or PICTURES,
+            protocol.dataset.modality or IMAGES,
             asked_of(protocol, dataset, run),
             Shelf(folder / FOLDER),
             random_state_of(protocol, run, "methods"),
@@ -64,7 +64,7 @@ class Gathering:
 
     @cached_property
     def words(self) -> Words:
-        """The texts of all pictures."""
+        """The texts of all images."""
         return words_of(self.dataset)
 
     @cached_property
@@ -76,7 +76,7 @@ class Gathering:
             split.name,
             [self._data, split.fingerprint],
             lambda: np.array(
-                json.dumps(Material(self.dataset, self.dataset, split, self.pictures).statement)
+                json.dumps(Material(self.dataset, self.dataset, split, self.images).statement)
             ),
         )
         return json.loads(str(self.shelf.get(piece).load()))
@@ -137,22 +137,22 @@ class Gathering:
         return Piece("scores", f"{name}-{partition}", depends_on, make)
 
     def _vectors(self, name: str) -> Piece:
-        """A feature's rows of all pictures; one that learns does so on the training partition."""
+        """A feature's rows of all images; one that learns does so on the training partition."""
         feature = FEATURES[name]()
         train = self.asked.split.train
         told = {key: str(value) for key, value in feature.get_params().items()}
-        learnt_from = self.asked.split.fingerprint if has_to_learn(feature) else ""
+        learned_from = self.asked.split.fingerprint if has_to_learn(feature) else ""
 
         def make() -> NDArray[Any]:
             if feature.takes == "texts":
                 texts = self.words.texts
                 return feature.fit([texts[i] for i in train]).transform(texts)
-            rows = self.dataset[self.pictures]
-            return feature.fit(self.dataset.take(train)[self.pictures]).transform(rows)
+            rows = self.dataset[self.images]
+            return feature.fit(self.dataset.take(train)[self.images]).transform(rows)
 
-        return Piece("vectors", name, [self._data, self.pictures, told, learnt_from], make)
+        return Piece("vectors", name, [self._data, self.images, told, learned_from], make)
 
     @cached_property
     def _data(self) -> list[str]:
         """What tells this dataset from another."""
-        return [bittern.__version__, data_fingerprint(self.dataset, self.pictures)]
+        return [bittern.__version__, data_fingerprint(self.dataset, self.images)]

@@ -99,7 +99,7 @@ def _found(protocol: Protocol, test: Side, fused: Fused) -> dict[str, Any]:
 def _told(
     cell: Cell, gathering: Gathering, settings: Settings, names: tuple[str, ...], fused: Fused
 ) -> dict[str, Any]:
-    """What was asked for, what it came to, and what was learnt."""
+    """What was asked for, what it came to, and what was learned."""
     told: dict[str, Any] = dict(cell.method.parameters) | {
         "features": list(names),
         "k": settings.k,

@@ -35,7 +35,7 @@ Given = Mapping[str, Any]
 
 
 class Fused(NamedTuple):
-    """Scores ``(queries, items)``, larger is better, and what was learnt in plain values."""
+    """Scores ``(queries, items)``, larger is better, and what was learned in plain values."""
 
     scores: NDArray[np.floating]
     learned: dict[str, Any]
@@ -114,7 +114,7 @@ def _predicted(train: Side | None, test: Side, given: Given, random_state: int) 
 
 
 def _fixed_oracle(train: Side | None, test: Side, given: Given, random_state: int) -> Fused:
-    """The raster's weights, learnt from the very queries that it is measured on."""
+    """The raster's weights, learned from the very queries that it is measured on."""
     fusion = RasterFusion(**given).fit(test.scores, test.relevant)
     return Fused(
         fusion.combine(test.scores), {"weights": {ALL: _named(test.names, fusion.weights_)}}
@@ -146,7 +146,7 @@ ALL = "all queries"
 
 
 class _Fold(NamedTuple):
-    """Training queries to learn from, and the test queries that what is learnt is for."""
+    """Training queries to learn from, and the test queries that what is learned is for."""
 
     name: str
     train: Side

@@ -22,14 +22,14 @@ PARTITIONS = Registry("partition", dict.fromkeys((TRAINING, TEST)))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How pictures are retrieved from examples, and which features are combined.
+    """How images are retrieved from examples, and which features are combined.
 
-    ``k`` nearest of the examples and of ``n_negatives`` random pictures count (2.2 of
+    ``k`` nearest of the examples and of ``n_negatives`` random images count (2.2 of
     [Yavlinsky-2004], which tells neither number).  ``features`` are what methods combine unless
     they name others.  Methods are judged on the test partition; on the training partition, only
     those that learn nothing can be, such as to choose k.
 
-    ``n_topics`` categories are topics of ``n_examples`` pictures where the split is ``trecvid``.
+    ``n_topics`` categories are topics of ``n_examples`` images where the split is ``trecvid``.
     """
 
     k: int

@@ -1,4 +1,4 @@
-"""What is asked: queries of example pictures to the training and to the test partition of a run."""
+"""What is asked: queries of example images to the training and to the test partition of a run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Questions:
 class Asked:
     """The questions of a run, and the split that they keep to.
 
-    With ``in_turn``, both partitions are asked the same, and what is learnt for a query is learnt
+    With ``in_turn``, both partitions are asked the same, and what is learned for a query is learned
     from the others.
     """
 
@@ -80,7 +80,7 @@ def random_state_of(protocol: Protocol, run: int, what: str) -> int:
 
 
 def _by_category(protocol: Protocol, dataset: Dataset, run: int) -> Asked:
-    """Queries of one to six pictures of each category (2.3 of [Yavlinsky-2004])."""
+    """Queries of one to six images of each category (2.3 of [Yavlinsky-2004])."""
     split = make_split(
         "corel", dataset, random_state=protocol.random_state, run=run, **protocol.split.sizes
     )
@@ -129,7 +129,7 @@ def _drawn_topics(
     if len(large) < plan.n_topics:
         raise InputError(
             f"evidence: {plan.n_topics} topics of {plan.n_examples} examples need as many "
-            f"categories with more pictures than that, {dataset.name} has {len(large)}."
+            f"categories with more images than that, {dataset.name} has {len(large)}."
         )
     draws = Draws(random_state)
     topics = np.sort(draws.shuffled(large)[: plan.n_topics])
@@ -138,7 +138,7 @@ def _drawn_topics(
 
 
 def _tagged(part: Dataset, topics: NDArray[np.int64]) -> Dataset:
-    """The pictures with a tag for each topic instead of their words."""
+    """The images with a tag for each topic instead of their words."""
     tags = np.asarray(part.labels)[:, None] == topics[None, :]
     return replace(part, tags=tags, tag_names=tuple(part.class_names[t] for t in topics))
 
@@ -148,7 +148,7 @@ def _with_examples(
 ) -> Split:
     """The split in positions of the whole dataset, the topics' examples among the queries.
 
-    So the search for leaks compares them with all that is ranked or learnt from.
+    So the search for leaks compares them with all that is ranked or learned from.
     """
     return Split(
         name=split.name,

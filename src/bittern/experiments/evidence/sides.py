@@ -28,7 +28,7 @@ class Side:
     categories: NDArray[np.int64]  # (queries,)
     labels: NDArray[np.int64]  # (items,)
     sizes: NDArray[np.int64]  # (queries,) number of examples
-    in_turn: bool  # what is learnt for a query is learnt from the others
+    in_turn: bool  # what is learned for a query is learned from the others
 
     @property
     def relevance(self) -> Relevance:

@@ -1,4 +1,4 @@
-"""Texts of pictures, made of their tags."""
+"""Texts of images, made of their tags."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["Words", "words_of"]
 
 
 class Words(NamedTuple):
-    """A text for each picture, and the words that none of them has."""
+    """A text for each image, and the words that none of them has."""
 
     texts: list[str]
     withheld: tuple[str, ...]
 
 
 def words_of(dataset: Dataset) -> Words:
-    """Each picture's tags but for those that name a category.
+    """Each image's tags but for those that name a category.
 
     Corel-5K's categories have numbers only.  A category's name is taken to be the word whose share
-    of its pictures exceeds that of all others by most; what a query is looking for must not be
-    written on the pictures.
+    of its images exceeds that of all others by most; what a query is looking for must not be
+    written on the images.
     """
     if dataset.tags is None or dataset.labels is None:
         raise InputError(f"{dataset.name}: features of texts need tags and class labels.")

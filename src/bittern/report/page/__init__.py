@@ -15,7 +15,7 @@ from bittern.report.page.areas import area_and_mean
 from bittern.report.page.classes import by_class
 from bittern.report.page.costs import cost_and_quality
 from bittern.report.page.curves import against_bits, precision_recall
-from bittern.report.page.gallery import gallery, picture_rules
+from bittern.report.page.gallery import gallery, image_rules
 from bittern.report.page.head import contents, heading
 from bittern.report.page.honesty import missing_cells, split_statement
 from bittern.report.page.methods import methods_compared
@@ -68,7 +68,7 @@ def page_of(records: Records) -> str:
         Html.tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         Html.tag("meta", name="color-scheme", content="light dark"),
         Html.tag("title", records.protocol.title),
-        Html(f"<style>{chart_style()}{own}{picture_rules(view)}</style>"),
+        Html(f"<style>{chart_style()}{own}{image_rules(view)}</style>"),
     )
     body = Html.tag(
         "body",

@@ -151,7 +151,7 @@ def _said_of_uncoded(view: View) -> str:
         return ""
     return (
         f"The dashed line is {_listed(view.uncoded)}: the ranking by real distances, without "
-        "codes. Codes learnt from labels can pass it."
+        "codes. Codes learned from labels can pass it."
     )
 
 

@@ -12,15 +12,15 @@ from bittern.report.markup import Html
 from bittern.report.page.parts import bits_of, folded, scrolling, section
 from bittern.report.page.view import View
 
-__all__ = ["gallery", "picture_rules"]
+__all__ = ["gallery", "image_rules"]
 
-PICTURES = "pictures"
-SMALL = 40  # pixels; pictures that are smaller are enlarged without blur
+IMAGES = "images"
+SMALL = 40  # pixels; images that are smaller are enlarged without blur
 PNG_WIDTH = slice(16, 20)  # octets
 
 
 def gallery(view: View) -> Html | None:
-    """A part a code length, that in the middle unfolded; nothing without pictures."""
+    """A part a code length, that in the middle unfolded; nothing without images."""
     shown = _with_examples(view)
     if not shown or _folder(view) is None:
         return None
@@ -30,8 +30,8 @@ def gallery(view: View) -> Html | None:
     return section("Queries and their neighbours", "gallery", _explained(), *parts)
 
 
-def picture_rules(view: View) -> str:
-    """A rule of the style sheet for each picture that is shown: each is in the page once."""
+def image_rules(view: View) -> str:
+    """A rule of the style sheet for each image that is shown: each is in the page once."""
     folder = _folder(view)
     if folder is None:
         return ""
@@ -48,7 +48,7 @@ def picture_rules(view: View) -> str:
 def _folder(view: View) -> Path | None:
     if view.records.folder is None:
         return None
-    folder = view.records.folder / PICTURES
+    folder = view.records.folder / IMAGES
     return folder if folder.is_dir() else None
 
 

@@ -26,7 +26,7 @@ LONGEST = 34  # letters of a method's name
 
 
 def methods_compared(view: View) -> Html | None:
-    """The methods in one picture; nothing where they have codes, whose length tells more."""
+    """The methods in one image; nothing where they have codes, whose length tells more."""
     plate = method_plate(view)
     if plate is None:
         return None

@@ -1,4 +1,4 @@
-"""Arrays of pictures: checked, varied, and as tensors."""
+"""Arrays of images: checked, varied, and as tensors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bittern.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["AT_ONCE", "check_pictures", "shifted_and_mirrored", "tensor"]
+__all__ = ["AT_ONCE", "check_images", "shifted_and_mirrored", "tensor"]
 
-AT_ONCE = 8  # pictures through a network, when no gradient is wanted: what caches hold
+AT_ONCE = 8  # images through a network, when no gradient is wanted: what caches hold
 
 
 def tensor(rows: NDArray[Any]) -> Tensor:
-    """Rows, or pictures with their channels first, for a network."""
+    """Rows, or images with their channels first, for a network."""
     import torch
 
     if rows.ndim == 3:
@@ -31,9 +31,9 @@ def tensor(rows: NDArray[Any]) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(kept))
 
 
-def shifted_and_mirrored(pictures: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-    """Each picture moved by up to an eighth of its sides, reflected at the edges, and mirrored."""
-    n, height, width = pictures.shape[:3]
+def shifted_and_mirrored(images: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    """Each image moved by up to an eighth of its sides, reflected at the edges, and mirrored."""
+    n, height, width = images.shape[:3]
     places = []
     for side in (height, width):
         most = side // 8
@@ -43,20 +43,20 @@ def shifted_and_mirrored(pictures: NDArray[Any], rng: np.random.Generator) -> ND
     rows, columns = places
     mirrored = rng.random((n, 1)) < 0.5
     columns = np.where(mirrored, columns[:, ::-1], columns)
-    return pictures[np.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
+    return images[np.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
-def check_pictures(X: Any, title: str, *, strictly: bool) -> NDArray[Any]:
-    """An array of inputs for a network; if strictly, pictures."""
+def check_images(X: Any, title: str, *, strictly: bool) -> NDArray[Any]:
+    """An array of inputs for a network; if strictly, images."""
     array = check_array(X[:] if is_lazy(X) else X, f"{title}: X")
     if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool) or array.ndim < 2:
         raise InputError(f"{title}: needs an array of numbers for each row, got {array.dtype}.")
     if len(array) == 0:
         raise InputError(f"{title}: at least one row is needed, got none.")
-    is_picture = array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3))
-    if strictly and not is_picture:
+    is_image = array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3))
+    if strictly and not is_image:
         raise InputError(
-            f"{title}: this network needs pictures (n, height, width[, channels]) of one size, "
+            f"{title}: this network needs images (n, height, width[, channels]) of one size, "
             f"with 1 or 3 channels, got shape {array.shape}."
         )
     if array.dtype != np.uint8:
@@ -64,6 +64,6 @@ def check_pictures(X: Any, title: str, *, strictly: bool) -> NDArray[Any]:
             raise InputError(f"{title}: X contains NaN or infinity.")
         if strictly and (array.min() < 0 or array.max() > 255 or array.max() <= 1 < array.size):
             raise InputError(
-                f"{title}: pictures have values 0 … 255, got {array.min():g} … {array.max():g}."
+                f"{title}: images have values 0 … 255, got {array.min():g} … {array.max():g}."
             )
     return array

@@ -1,4 +1,4 @@
-"""What the kernels over pictures mean, in NumPy: slow, short, and the specification for the tests.
+"""What the kernels over images mean, in NumPy: slow, short, and the specification for the tests.
 
 Twins of ``kernels.colours``, ``kernels.areas`` and ``kernels.filters``, name by name.
 """
@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def hsv_cells(picture: Array, n_hues: int, n_saturations: int, n_values: int, cells: Array) -> None:
+def hsv_cells(image: Array, n_hues: int, n_saturations: int, n_values: int, cells: Array) -> None:
     """Twin of ``colours.hsv_cells``."""
-    top, diff, sixths = _hue(picture)
+    top, diff, sixths = _hue(image)
     hue = sixths * n_hues // np.maximum(6 * diff, 1)
     saturation = np.minimum(diff * n_saturations // np.maximum(top, 1), n_saturations - 1)
     cells[:] = (top * n_values // 256 * n_saturations + saturation) * n_hues + hue
 
 
-def hmmd_cells(picture: Array, subspaces: Array, hues: Array, sums: Array, cells: Array) -> None:
+def hmmd_cells(image: Array, subspaces: Array, hues: Array, sums: Array, cells: Array) -> None:
     """Twin of ``colours.hmmd_cells``."""
-    top, diff, sixths = _hue(picture)
+    top, diff, sixths = _hue(image)
     degrees = (120 * sixths + diff) // np.maximum(2 * diff, 1)
     subspace = subspaces[diff]
     cells[:] = hues[subspace, degrees] + sums[subspace, (2 * top - diff + 1) // 2]
@@ -37,11 +37,11 @@ def count_seen(cells: Array, side_y: int, side_x: int, counts: Array) -> None:
         counts[c] = (seen == c).any(axis=(2, 3)).sum()
 
 
-def shrink(picture: Array, out: Array) -> None:
+def shrink(image: Array, out: Array) -> None:
     """Twin of ``areas.shrink``."""
-    height, width, depth = picture.shape
+    height, width, depth = image.shape
     m, n = out.shape[:2]
-    fine = np.repeat(np.repeat(picture, m, axis=0), n, axis=1)  # a share is height × width of it
+    fine = np.repeat(np.repeat(image, m, axis=0), n, axis=1)  # a share is height × width of it
     out[:] = fine.reshape(m, height, n, width, depth).mean(axis=(1, 3))
 
 
@@ -80,11 +80,11 @@ def sum_rectified(maps: Array, kernels: Array, out: Array) -> None:
     out[:] = all_responses.sum(axis=(0, 1))
 
 
-def _hue(picture: Array) -> tuple[Array, Array, Array]:
+def _hue(image: Array) -> tuple[Array, Array, Array]:
     """Greatest channel, its distance to the least, and hue in sixths of a turn times that."""
-    r, g, b = np.moveaxis(picture.astype(np.int64), 2, 0)
-    top = picture.max(axis=2).astype(np.int64)
-    diff = top - picture.min(axis=2)
+    r, g, b = np.moveaxis(image.astype(np.int64), 2, 0)
+    top = image.max(axis=2).astype(np.int64)
+    diff = top - image.min(axis=2)
     sixths = np.select(
         [top == r, top == g],
         [(g - b) % np.maximum(6 * diff, 1), 2 * diff + b - r],

@@ -1,28 +1,28 @@
-"""Kernels over pictures against their NumPy twins."""
+"""Kernels over images against their NumPy twins."""
 
 import numpy as np
 import pytest
 
 from bittern.features.colour_structure import _tables
-from bittern.kernels import areas, colours, filters, picture_reference
+from bittern.kernels import areas, colours, filters, image_reference
 
 SHAPES = [(1, 1), (1, 9), (11, 2), (40, 23), (70, 9)]  # the tall ones have several strips
 
 
-def random_picture(shape, random_state=0):
+def random_image(shape, random_state=0):
     """Octets with many greys, primary colours and black: where hue and saturation are singular."""
     rng = np.random.default_rng(random_state)
-    picture = rng.integers(0, 256, (*shape, 3), dtype=np.uint8)
-    picture[rng.random(shape) < 0.2] //= 64
-    picture[rng.random(shape) < 0.2] &= 192
-    picture[rng.random(shape) < 0.2] = rng.integers(256)
-    return picture
+    image = rng.integers(0, 256, (*shape, 3), dtype=np.uint8)
+    image[rng.random(shape) < 0.2] //= 64
+    image[rng.random(shape) < 0.2] &= 192
+    image[rng.random(shape) < 0.2] = rng.integers(256)
+    return image
 
 
 def both(name, kernels, arguments, shape, dtype):
     """What a kernel and its twin write, over something that neither would."""
     outs = []
-    for module in (kernels, picture_reference):
+    for module in (kernels, image_reference):
         out = np.full(shape, 77, dtype)
         getattr(module, name)(*arguments, out)
         outs.append(out)
@@ -32,7 +32,7 @@ def both(name, kernels, arguments, shape, dtype):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("n_bins", [(16, 4, 4), (7, 3, 5), (1, 1, 1)])
 def test_hsv_cells_equal_their_twin(shape, n_bins):
-    arguments = (random_picture(shape), *n_bins)
+    arguments = (random_image(shape), *n_bins)
     found, wanted = both("hsv_cells", colours, arguments, shape, np.intp)
     np.testing.assert_array_equal(found, wanted)
     assert wanted.min() >= 0 and wanted.max() < np.prod(n_bins)
@@ -40,9 +40,9 @@ def test_hsv_cells_equal_their_twin(shape, n_bins):
 
 @pytest.mark.parametrize("n_bins", [32, 64, 128, 256])
 def test_hmmd_cells_equal_their_twin(n_bins):
-    picture = random_picture((90, 90))
-    arguments = (picture, *_tables(n_bins))
-    found, wanted = both("hmmd_cells", colours, arguments, picture.shape[:2], np.uint8)
+    image = random_image((90, 90))
+    arguments = (image, *_tables(n_bins))
+    found, wanted = both("hmmd_cells", colours, arguments, image.shape[:2], np.uint8)
     np.testing.assert_array_equal(found, wanted)
     assert len(np.unique(wanted)) > 0.8 * n_bins
 
@@ -60,15 +60,15 @@ def test_seen_cells_equal_their_twin(shape, n_cells, side):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("size", [(1, 1), (4, 6), (13, 5)])
-def test_shrunken_pictures_equal_their_twin(shape, size):
-    found, wanted = both("shrink", areas, (random_picture(shape),), (*size, 3), np.float32)
+def test_shrunken_images_equal_their_twin(shape, size):
+    found, wanted = both("shrink", areas, (random_image(shape),), (*size, 3), np.float32)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("side", [2, 5])
 def test_deviations_equal_their_twin(shape, side):
-    grey = np.ascontiguousarray(random_picture(shape)[:, :, 0] // 4)
+    grey = np.ascontiguousarray(random_image(shape)[:, :, 0] // 4)
     sides = [min(side, length) for length in shape]
     starts = [np.arange(4) * (n - s + 1) // 3 for n, s in zip(shape, sides, strict=True)]
     arguments = (grey, *sides, 2.5, *starts)

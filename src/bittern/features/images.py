@@ -1,4 +1,4 @@
-"""Pictures from anywhere as ``(h, w, 3)`` uint8: files, bytes, Pillow images, arrays."""
+"""Images from anywhere as ``(h, w, 3)`` uint8: files, bytes, Pillow images, arrays."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from numpy.typing import NDArray
 from bittern.data.decoding import decode_image, halve_depth, image_pixels, read_image
 from bittern.errors import InputError
 
-__all__ = ["Picture", "iter_pictures", "to_picture"]
+__all__ = ["ImageArray", "iter_images", "to_image"]
 
-Picture = NDArray[np.uint8]  # (h, w, 3), RGB, upright, C-contiguous, read-only
+ImageArray = NDArray[np.uint8]  # (h, w, 3), RGB, upright, C-contiguous, read-only
 
 
-def iter_pictures(X: Any, title: str) -> Iterator[Picture]:
-    """The pictures one after the other; one alone, or none at all, is refused at once."""
+def iter_images(X: Any, title: str) -> Iterator[ImageArray]:
+    """The images one after the other; one alone, or none at all, is refused at once."""
     if _is_one(X):
-        raise InputError(f"{title}: X must be a sequence of pictures; one alone goes in [ ].")
+        raise InputError(f"{title}: X must be a sequence of images; one alone goes in [ ].")
     if not (hasattr(X, "__len__") and hasattr(X, "__getitem__")):
-        raise InputError(f"{title}: X must be a sequence of pictures, got {type(X).__name__}.")
+        raise InputError(f"{title}: X must be a sequence of images, got {type(X).__name__}.")
     if len(X) == 0:
-        raise InputError(f"{title}: X must hold at least one picture.")
-    return (to_picture(X[i], f"{title}: picture {i}") for i in range(len(X)))
+        raise InputError(f"{title}: X must hold at least one image.")
+    return (to_image(X[i], f"{title}: image {i}") for i in range(len(X)))
 
 
-def to_picture(source: Any, title: str) -> Picture:
-    """One picture: a path, the bytes of a file, a Pillow image, or an array of pixels.
+def to_image(source: Any, title: str) -> ImageArray:
+    """One image: a path, the bytes of a file, a Pillow image, or an array of pixels.
 
     Files and Pillow images are read as :func:`~bittern.data.decoding.decode_image` says.  Arrays
     are ``(h, w)`` or ``(h, w, c)`` with 1, 3 or 4 channels, of octets, 16-bit numbers or booleans,
@@ -39,22 +39,22 @@ def to_picture(source: Any, title: str) -> Picture:
     is named by its path.
     """
     if isinstance(source, str | os.PathLike):
-        picture = read_image(Path(source))
+        image = read_image(Path(source))
     elif isinstance(source, bytes | bytearray | memoryview):
-        picture = decode_image(io.BytesIO(source), title)
+        image = decode_image(io.BytesIO(source), title)
     elif isinstance(source, np.ndarray):
-        picture = _from_array(source, title)
+        image = _from_array(source, title)
     elif hasattr(source, "convert"):
-        picture = image_pixels(source, title)
+        image = image_pixels(source, title)
     else:
         kind = type(source).__name__
         raise InputError(f"{title} must be a path, bytes, a Pillow image or an array, got {kind}.")
-    return _read_only(picture)
+    return _read_only(image)
 
 
 def _is_one(X: Any) -> bool:
-    """Whether X is a picture rather than many."""
-    if isinstance(X, np.ndarray):  # a stack of grey pictures 3 or 4 wide goes in a list
+    """Whether X is a image rather than many."""
+    if isinstance(X, np.ndarray):  # a stack of grey images 3 or 4 wide goes in a list
         return X.ndim == 2 or (X.ndim == 3 and X.shape[2] in (3, 4))
     return isinstance(X, str | bytes | bytearray | memoryview | os.PathLike) or hasattr(
         X, "convert"
@@ -88,8 +88,8 @@ def _octets(pixels: NDArray[Any], title: str) -> NDArray[np.uint8]:
     raise InputError(f"{title} must be of uint8, uint16 or bool, got {pixels.dtype}.")
 
 
-def _read_only(picture: NDArray[np.uint8]) -> Picture:
+def _read_only(image: NDArray[np.uint8]) -> ImageArray:
     """A view that cannot be written to: one kind of array for compiled code, and no surprises."""
-    view = picture.view()
+    view = image.view()
     view.flags.writeable = False
     return view

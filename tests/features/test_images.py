@@ -1,4 +1,4 @@
-"""Pictures of every kind, each made with Pillow, as ``(h, w, 3)`` octets."""
+"""Images of every kind, each made with Pillow, as ``(h, w, 3)`` octets."""
 
 import io
 import warnings
@@ -12,7 +12,7 @@ from PIL import Image
 
 from bittern.data.zipimages import ZipImages
 from bittern.errors import FileError, InputError
-from bittern.features.pictures import iter_pictures, to_picture
+from bittern.features.images import iter_images, to_image
 
 RED, GREEN, BLUE, WHITE, BLACK = (
     (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0),
@@ -32,11 +32,11 @@ def two_pixels(mode, left, right):
 
 
 def read(octets):
-    """A picture as rows of tuples, checked to be what all features are promised."""
-    picture = to_picture(octets, "it")
-    assert (picture.dtype, picture.ndim, picture.shape[2]) == (np.uint8, 3, 3)
-    assert picture.flags.c_contiguous and not picture.flags.writeable
-    return [[tuple(pixel) for pixel in row] for row in picture.tolist()]
+    """A image as rows of tuples, checked to be what all features are promised."""
+    image = to_image(octets, "it")
+    assert (image.dtype, image.ndim, image.shape[2]) == (np.uint8, 3, 3)
+    assert image.flags.c_contiguous and not image.flags.writeable
+    return [[tuple(pixel) for pixel in row] for row in image.tolist()]
 
 
 def with_palette(**options):
@@ -134,8 +134,8 @@ def tiff_of_grey_16(values, mode="I;16"):
 def test_every_kind_is_three_octets_a_pixel(octets, pixels, tmp_path):
     (tmp_path / "file").write_bytes(octets)
     assert read(octets) == read(tmp_path / "file") == read(str(tmp_path / "file"))
-    with Image.open(io.BytesIO(octets)) as image:
-        assert read(image) == read(octets)
+    with Image.open(io.BytesIO(octets)) as opened:
+        assert read(opened) == read(octets)
     if pixels is not None:
         assert read(octets) == [pixels]
 
@@ -144,14 +144,14 @@ def test_cmyk_of_adobe_is_not_the_negative():
     # Pillow writes JPEGs in CMYK as Adobe does, inverted, with Adobe's mark.
     octets = encoded(Image.new("CMYK", (16, 8), (0, 255, 255, 0)), "jpeg", quality=100)
     assert b"Adobe" in octets
-    assert np.abs(to_picture(octets, "it").astype(int) - RED).max() <= 3
+    assert np.abs(to_image(octets, "it").astype(int) - RED).max() <= 3
 
 
 def test_16_bits_round_to_the_nearest_of_256():
     values = np.arange(65536, dtype=np.uint16).reshape(256, 256)
-    picture = to_picture(encoded(Image.fromarray(values)), "it")
-    np.testing.assert_array_equal(picture[..., 1], np.rint(values / 257))
-    np.testing.assert_array_equal(to_picture(values, "it"), picture)
+    image = to_image(encoded(Image.fromarray(values)), "it")
+    np.testing.assert_array_equal(image[..., 1], np.rint(values / 257))
+    np.testing.assert_array_equal(to_image(values, "it"), image)
 
 
 def test_the_transparent_value_of_16_bit_grey_is_white():
@@ -164,8 +164,8 @@ def test_the_transparent_value_of_16_bit_grey_is_white():
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("form", ["jpeg", "png", "tiff"])
-def test_pictures_are_turned_upright(orientation, form):
-    # EXIF's definition: the stored row 0 and column 0 are the upright picture's (top, left),
+def test_images_are_turned_upright(orientation, form):
+    # EXIF's definition: the stored row 0 and column 0 are the upright image's (top, left),
     # (top, right), (bottom, right), (bottom, left), (left, top), (right, top), …
     upright = np.zeros((24, 16, 3), np.uint8)
     upright[:8, :8] = 255  # the top left corner
@@ -183,13 +183,13 @@ def test_pictures_are_turned_upright(orientation, form):
     exif = Image.Exif()
     exif[0x0112] = orientation
     octets = encoded(Image.fromarray(np.ascontiguousarray(stored)), form, exif=exif)
-    picture = to_picture(octets, "it")
-    assert picture.shape == upright.shape
-    assert np.abs(picture.astype(int) - upright).mean() < 3
-    with Image.open(io.BytesIO(octets)) as image:
-        np.testing.assert_array_equal(to_picture(image, "it"), picture)
+    image = to_image(octets, "it")
+    assert image.shape == upright.shape
+    assert np.abs(image.astype(int) - upright).mean() < 3
+    with Image.open(io.BytesIO(octets)) as opened:
+        np.testing.assert_array_equal(to_image(opened, "it"), image)
         if form != "tiff":  # which Pillow turns when it loads it
-            assert image.getexif()[0x0112] == orientation, "the caller's image stays as it is"
+            assert opened.getexif()[0x0112] == orientation, "the caller's image stays as it is"
 
 
 @pytest.mark.parametrize(
@@ -212,12 +212,12 @@ def test_arrays_mean_what_files_mean(pixels, expected):
 def test_slices_of_arrays_are_as_good(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (20, 30, 4), dtype=np.uint8)
     for part in (pixels[::2, ::-1], pixels[..., ::-1][..., 1:], pixels.transpose(1, 0, 2)):
-        np.testing.assert_array_equal(to_picture(part, "it"), to_picture(part.copy(), "it"))
+        np.testing.assert_array_equal(to_image(part, "it"), to_image(part.copy(), "it"))
 
 
 def test_the_caller_s_array_may_still_be_written_to():
     pixels = np.zeros((2, 2, 3), np.uint8)
-    assert not to_picture(pixels, "it").flags.writeable
+    assert not to_image(pixels, "it").flags.writeable
     pixels[0] = 1
 
 
@@ -228,11 +228,11 @@ def test_truncated_and_empty_files_are_named(form, kept, tmp_path):
     whole = encoded(Image.fromarray(noise), form)
     path = tmp_path / "cut.jpg"
     path.write_bytes(whole[: int(kept if kept >= 1 else kept * len(whole))])
-    with pytest.raises(FileError, match=r"cut\.jpg: not a readable picture \(.+\)\.$") as caught:
-        to_picture(path, "it")
+    with pytest.raises(FileError, match=r"cut\.jpg: not a readable image \(.+\)\.$") as caught:
+        to_image(path, "it")
     assert "BytesIO" not in str(caught.value)
-    with pytest.raises(FileError, match=r"^it: not a readable picture \(.+\)\.$") as caught:
-        to_picture(path.read_bytes(), "it")
+    with pytest.raises(FileError, match=r"^it: not a readable image \(.+\)\.$") as caught:
+        to_image(path.read_bytes(), "it")
     assert "BytesIO" not in str(caught.value)
 
 
@@ -248,7 +248,7 @@ def test_damaged_files_never_raise_anything_else(tmp_path):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    assert to_picture(bytes(octets), "it").shape[2] == 3
+                    assert to_image(bytes(octets), "it").shape[2] == 3
                 except FileError as error:
                     n_refused += 1
                     assert str(error).startswith("it: ")
@@ -260,7 +260,7 @@ def test_damaged_files_never_raise_anything_else(tmp_path):
     [
         (lambda path: path.mkdir(), "is a folder, a file was expected"),
         (lambda path: None, "no such file"),
-        (lambda path: path.write_text("no picture"), "not a readable picture"),
+        (lambda path: path.write_text("no image"), "not a readable image"),
         (
             lambda path: Image.fromarray(np.ones((2, 2), np.float32)).save(path, "tiff"),
             r"numbers of 32 bits without a known range; save it with 8 or 16 bits\)\.$",
@@ -271,11 +271,11 @@ def test_damaged_files_never_raise_anything_else(tmp_path):
         ),
     ],
 )
-def test_what_is_no_picture_is_refused_by_name(make, says, tmp_path):
-    path = tmp_path / "a picture.jpg"
+def test_what_is_no_image_is_refused_by_name(make, says, tmp_path):
+    path = tmp_path / "a image.jpg"
     make(path)
-    with pytest.raises(FileError, match=rf"a picture\.jpg: .*{says}"):
-        to_picture(path, "it")
+    with pytest.raises(FileError, match=rf"a image\.jpg: .*{says}"):
+        to_image(path, "it")
 
 
 @pytest.mark.parametrize("n_pixels", [101, 150, 200, 201, 10_000])
@@ -286,9 +286,9 @@ def test_bombs_are_refused_above_the_limit_alike(n_pixels, monkeypatch, tmp_path
     (tmp_path / "bomb.png").write_bytes(octets)
     says = r"bomb\.png: has more than 100 pixels.* raise PIL\.Image\.MAX_IMAGE_PIXELS\.$"
     with pytest.raises(FileError, match=says):
-        to_picture(tmp_path / "bomb.png", "it")
+        to_image(tmp_path / "bomb.png", "it")
     with ThreadPoolExecutor(4) as pool:
-        found = [pool.submit(to_picture, octets, "it").exception() for _ in range(20)]
+        found = [pool.submit(to_image, octets, "it").exception() for _ in range(20)]
     assert {type(error) for error in found} == {FileError}
     assert Image.MAX_IMAGE_PIXELS == 100
 
@@ -299,23 +299,23 @@ def test_a_bomb_is_refused_also_where_warnings_are_errors(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(FileError, match=r"^it: has more than 100 pixels"):
-            to_picture(octets, "it")
+            to_image(octets, "it")
 
 
 def test_the_limit_itself_is_allowed_and_may_be_raised_or_lifted(monkeypatch):
     octets = encoded(Image.new("L", (100, 3)))
     for limit in (300, 301, None):
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-        assert to_picture(octets, "it").shape == (3, 100, 3)
+        assert to_image(octets, "it").shape == (3, 100, 3)
 
 
-def test_large_pictures_are_read(tmp_path):
+def test_large_images_are_read(tmp_path):
     Image.new("L", (6000, 3000), 9).save(tmp_path / "large.png", compress_level=1)
-    picture = to_picture(tmp_path / "large.png", "it")
-    assert picture.shape == (3000, 6000, 3) and (picture[::999, ::999] == 9).all()
+    image = to_image(tmp_path / "large.png", "it")
+    assert image.shape == (3000, 6000, 3) and (image[::999, ::999] == 9).all()
 
 
-def test_pictures_in_a_zip_file_are_decoded_alike(tmp_path):
+def test_images_in_a_zip_file_are_decoded_alike(tmp_path):
     with zipfile.ZipFile(tmp_path / "some.zip", "w") as archive:
         archive.writestr("a.png", png_of_grey_16([0, 65535]))
     np.testing.assert_array_equal(ZipImages(tmp_path / "some.zip")[0], [[BLACK, WHITE]])
@@ -332,9 +332,9 @@ def test_pictures_in_a_zip_file_are_decoded_alike(tmp_path):
         (None, "got NoneType"),
     ],
 )
-def test_what_cannot_be_a_picture_is_refused(source, says):
-    with pytest.raises(InputError, match=f"^Gist: picture 1 must be .*{says}"):
-        list(iter_pictures([np.zeros((1, 1), np.uint8), source], "Gist"))
+def test_what_cannot_be_a_image_is_refused(source, says):
+    with pytest.raises(InputError, match=f"^Gist: image 1 must be .*{says}"):
+        list(iter_images([np.zeros((1, 1), np.uint8), source], "Gist"))
 
 
 @pytest.mark.parametrize(
@@ -345,19 +345,17 @@ def test_what_cannot_be_a_picture_is_refused(source, says):
         (Image.new("L", (2, 2)), "one alone goes in"),
         (np.zeros((8, 9, 3), np.uint8), "one alone goes in"),
         (np.zeros((8, 9), np.uint8), "one alone goes in"),
-        ([], "at least one picture"),
-        (iter(["a.jpg"]), "a sequence of pictures, got list_iterator"),
-        ({"a.jpg"}, "a sequence of pictures, got set"),
-        (5, "a sequence of pictures, got int"),
+        ([], "at least one image"),
+        (iter(["a.jpg"]), "a sequence of images, got list_iterator"),
+        ({"a.jpg"}, "a sequence of images, got set"),
+        (5, "a sequence of images, got int"),
     ],
 )
 def test_one_alone_and_none_at_all_are_refused_at_once(X, says):
     with pytest.raises(InputError, match=f"^Gist: X must .*{says}"):
-        iter_pictures(X, "Gist")
+        iter_images(X, "Gist")
 
 
-def test_an_array_of_pictures_is_many():
-    assert [p.shape for p in iter_pictures(np.zeros((2, 5, 6, 3), np.uint8), "it")] == [
-        (5, 6, 3)
-    ] * 2
-    assert len(list(iter_pictures(np.zeros((4, 5, 6), np.uint8), "it"))) == 4
+def test_an_array_of_images_is_many():
+    assert [p.shape for p in iter_images(np.zeros((2, 5, 6, 3), np.uint8), "it")] == [(5, 6, 3)] * 2
+    assert len(list(iter_images(np.zeros((4, 5, 6), np.uint8), "it"))) == 4
