@@ -1,4 +1,4 @@
-"""Cells of an experiment: measured in processes side by side, each stored as it finishes."""
+"""Cells of an experiment, measured in parallel processes and stored as they finish."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def fill(
     *,
     threads: int = 1,
 ) -> None:
-    """Measure the cells that are not there yet: ``measure(folder, *key)`` gives a cell's record.
+    """Measure the missing cells: ``measure(folder, *key)`` returns a cell's record.
 
-    With no jobs, nothing is measured.
+    Zero jobs measure nothing.
     """
     waiting = [key for key in wanted if jobs and not place(folder, *key).exists()]
     if not waiting:
         return
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ[variable] = str(threads)  # for processes that begin anew, side by side
+        os.environ[variable] = str(threads)  # inherited by the worker processes
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         futures = {pool.submit(_store, folder, measure, key): key for key in waiting}
         for done, future in enumerate(as_completed(futures), 1):
-            told = " ".join(map(str, futures[future]))
-            print(f"{done}/{len(waiting)} {told}: {future.result():.4f}", flush=True)
+            label = " ".join(map(str, futures[future]))
+            print(f"{done}/{len(waiting)} {label}: {future.result():.4f}", flush=True)
 
 
 def _store(folder: Path, measure: Callable[..., Cell], key: tuple[object, ...]) -> float:
@@ -56,13 +56,13 @@ def _store(folder: Path, measure: Callable[..., Cell], key: tuple[object, ...]) 
 
 
 def read(folder: Path) -> Iterator[Cell]:
-    """The cells that are there."""
+    """The finished cells."""
     for path in sorted(folder.glob("cell-*.json")):
         yield json.loads(path.read_text())
 
 
 def cut_cifar10(root: Path | None, folder: Path, features: str, runs: tuple[int, ...]) -> None:
-    """Cut each run's sets of ``cifar-s1`` out of the data once, for cells to map into memory."""
+    """Save each run's sets of ``cifar-s1`` once, for cells to map into memory."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [run for run in runs if not (folder / f"{features}-{run}-labels.npz").exists()]
     if not wanted:
@@ -79,7 +79,7 @@ def cut_cifar10(root: Path | None, folder: Path, features: str, runs: tuple[int,
 
 
 def sets_of(folder: Path, features: str, run: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Rows and labels of each set that was cut out."""
+    """Rows and labels of each saved set."""
     with np.load(folder / f"{features}-{run}-labels.npz") as labels:
         return {
             name: (np.load(folder / f"{features}-{run}-{name}.npy", mmap_mode="r"), labels[name])

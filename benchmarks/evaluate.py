@@ -1,6 +1,6 @@
 """Speed and memory of evaluation, as ratios against peers in the same run.
 
-    python benchmarks/evaluate.py [--write docs/results.md] [--quick]
+    python benchmarks/evaluate.py [--write docs/results/speed.md] [--quick]
 
 Every line is a ratio of times measured here and now, best of several repetitions taken in turn, on
 random codes with two threads for everyone.  Needs FAISS (the extra ``dev`` brings it).
@@ -31,14 +31,14 @@ from bittern.kernels.bits import popcount
 THREADS = 2
 ROUNDS = 25
 N_QUERIES, N_DATABASE, N_CLASSES, N_TAGS = 1000, 60_000, 10, 81
-RUN = 4096  # distances that a bare scan writes before it begins again
+RUN = 4096  # distances that the bare scan writes before it reuses its buffer
 
 
 def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", type=Path, help="also put the tables into this Markdown file")
-    parser.add_argument("--quick", action="store_true", help="leave out the large memory run")
+    parser.add_argument("--write", type=Path, help="also write the tables into this Markdown file")
+    parser.add_argument("--quick", action="store_true", help="skip the large memory run")
     options = parser.parse_args()
     faiss.omp_set_num_threads(THREADS)
     sections = [counting(), ground_truths(), metrics(), starting()]
@@ -96,7 +96,7 @@ def counting() -> Section:
         )
     section.note(
         "The bare scan XORs, counts bits and writes each distance as a 16-bit number into a buffer "
-        "that stays in the nearest cache; the summing scan keeps none of them, only their sum in a "
+        "that stays in the nearest cache; the summing scan only adds the distances up in a "
         "register. Both are vector code over planes of words. Ours includes grouping by class. "
         "Argsort is NumPy's popcount and a stable argsort for each query (timed on 20 queries)."
     )
@@ -163,7 +163,7 @@ def metrics() -> Section:
 def starting() -> Section:
     """Import and first evaluation in new processes."""
     section = Section("Starting: seconds in a new process", ("what", "seconds"))
-    # As in a base install: numba and NumPy load these two where the extra ``dev`` brings them.
+    # As in a base install: numba and NumPy load these two if the extra ``dev`` installed them.
     hide = "import sys; sys.modules.update(coverage=None, charset_normalizer=None);"
     evaluate = (
         hide + "import numpy as np, bittern as bt; r = np.random.default_rng(0);"
@@ -178,8 +178,8 @@ def starting() -> Section:
     section.row("first evaluation, nothing compiled yet", Target(first, at_most=6))
     section.row("second process", Target(second, at_most=1))
     section.note(
-        "As in a base install: coverage and charset_normalizer, which only the extra `dev` brings "
-        "and which numba and NumPy load where they find them, are hidden."
+        "Measured as in a base install: coverage and charset_normalizer, which numba and NumPy load "
+        "if the extra `dev` installed them, are hidden."
     )
     return section
 
@@ -197,7 +197,7 @@ rss = lambda: psutil.Process().memory_info().rss / 2**20
 r = np.random.default_rng(0)
 words = lambda n: bt.Codes(r.integers(0, 2**64, (n, 1), dtype=np.uint64), 64)
 tiny = bt.Relevance.from_classes([0], [0, 1])
-bt.evaluate(words(1), words(2), tiny, ["ap"])["ap"].mean  # libraries and kernels are loaded
+bt.evaluate(words(1), words(2), tiny, ["ap"])["ap"].mean  # loads libraries and kernels
 q, d = words(10_000), words(1_000_000)
 labels = r.integers(0, 10, 10_000), r.integers(0, 10, 1_000_000)
 before, seen, over = rss(), [], threading.Event()
@@ -229,7 +229,7 @@ def random_codes(n_bits: int) -> tuple[bt.Codes, bt.Codes, tuple[np.ndarray, np.
 
 
 def bare_scan(queries: bt.Codes, database: bt.Codes, scan: Callable[..., None]) -> None:
-    """Every distance is computed; nothing is counted."""
+    """Compute every distance, count nothing."""
     out = np.zeros(len(queries), np.uint64)
     half = len(queries) // 2
     planes = np.ascontiguousarray(database.words.T)
@@ -281,7 +281,7 @@ def sorted_ap(
 
 
 def process(code: str, environment: dict[str, str]) -> float:
-    """Seconds that a new interpreter takes for a piece of code."""
+    """Seconds that a new interpreter takes to run some code."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     return time.perf_counter() - began

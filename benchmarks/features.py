@@ -1,6 +1,6 @@
 """Images a second of every feature of images, against decoding the JPEG.
 
-    python benchmarks/features.py [--root DATA] [--write docs/results.md] [--only NAME …]
+    python benchmarks/features.py [--root DATA] [--write docs/results/speed.md] [--only NAME …]
 
 Images of 384 × 256 pixels out of Corel-1000, one thread, decoded by Pillow from memory.  Each
 feature takes turns with decoding, and the best round of each counts, so that a slow moment of the
@@ -27,7 +27,7 @@ from bittern.data.fetch import data_root
 from bittern.features import FEATURES, NINE, Deep, Gist, VisualWords, extract
 from bittern.features.gist import MARGIN, _filters, _grey_square, _prefiltered, _stretched
 
-LIMIT = 2.0  # times decoding, for the hand-made ones
+LIMIT = 2.0  # times decoding, for hand-crafted features
 N_IMAGES = 40
 ROUNDS = 12
 
@@ -35,8 +35,8 @@ ROUNDS = 12
 def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--root", type=Path, help="folder of the data (else BITTERN_DATA)")
-    parser.add_argument("--write", type=Path, help="also put the table into this Markdown file")
+    parser.add_argument("--root", type=Path, help="folder of the data (default: BITTERN_DATA)")
+    parser.add_argument("--write", type=Path, help="also write the tables into this Markdown file")
     parser.add_argument("--only", nargs="*", help="names of features")
     options = parser.parse_args()
     archive = data_root(options.root) / "corel1000" / "corel1000_jpg.zip"
@@ -52,17 +52,17 @@ def main() -> None:
 
 
 def jpegs(path: Path) -> list[bytes]:
-    """Files of images from all over the collection."""
+    """Images from the whole collection."""
     with zipfile.ZipFile(path) as archive:
         names = sorted(name for name in archive.namelist() if name.endswith(".jpg"))
         return [archive.read(name) for name in names[:: len(names) // N_IMAGES]]
 
 
 def features(files: list[bytes], only: list[str] | None) -> Section:
-    """A row for each feature, as it is by default."""
+    """A row for each feature, with default settings."""
     section = Section(
         f"Features: {len(files)} JPEGs of 384 × 256, one thread",
-        ("feature", "dimensions", "ms a image", "images/s", "× decoding"),
+        ("feature", "dimensions", "ms an image", "images/s", "× decoding"),
     )
     images = [decode(file) for file in files]
     for name in NINE:
@@ -87,7 +87,7 @@ def features(files: list[bytes], only: list[str] | None) -> Section:
 
 
 def peers(files: list[bytes]) -> Section:
-    """GIST, visual words and deep features against what others take for their main part."""
+    """GIST, visual words and deep features against other libraries doing the main part."""
     import cv2
 
     cv2.setNumThreads(1)
@@ -110,7 +110,7 @@ def peers(files: list[bytes]) -> Section:
     )
     section = Section(
         f"Features and their peers: {len(files)} decoded images of 384 × 256, one thread",
-        ("feature", "ms a image", "peer", "peer, ms", "× the peer"),
+        ("feature", "ms an image", "peer", "peer, ms", "× the peer"),
     )
     for name, feature, peer, call, limit in rows:
         theirs, own = fastest(
@@ -122,15 +122,15 @@ def peers(files: list[bytes]) -> Section:
         ms = [seconds / len(files) * 1e3 for seconds in (own, theirs)]
         section.row(name, ms[0], peer, ms[1], Target(own / theirs, at_most=limit))
     section.note(
-        "No public GIST installs here (the packages of PyPI need Python 2 or FFTW's headers), so "
-        "its peer is the plain way to compute it, in single precision; the last two peers do only "
+        "No public GIST package installs here (those on PyPI need Python 2 or FFTW's headers), so "
+        "its peer is the plain computation in single precision; the last two peers do only "
         "part of the work."
     )
     return section
 
 
 def folders(archive: Path) -> Section:
-    """``extract`` over a folder, with all that belongs to it: processes, decoding, writing."""
+    """``extract`` over a folder, with processes, decoding and writing."""
     section = Section(
         "extract: a folder of 1,000 JPEGs of 384 × 256, two processes, the whole command",
         ("features", "s", "images/s"),
@@ -169,7 +169,7 @@ def whole_gists(images: list[np.ndarray]) -> Callable[[], object]:
 
 
 def decode(file: bytes) -> np.ndarray:
-    """A image as features get it."""
+    """An image as features receive it."""
     return np.asarray(Image.open(io.BytesIO(file)).convert("RGB"))
 
 

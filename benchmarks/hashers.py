@@ -1,6 +1,6 @@
 """Speed, memory and AP of every hasher at 32 bits, and of its peers in other libraries.
 
-    python benchmarks/hashers.py [--root DATA] [--write docs/results.md] [--only NAME …]
+    python benchmarks/hashers.py [--root DATA] [--write docs/results/speed.md] [--only NAME …]
 
 Fits on the 5,000 training rows of CIFAR-10's split ``cifar-s1`` (1,280-D network features), each
 method in a process of its own with two threads, and encodes its 59,000 database rows.
@@ -25,7 +25,7 @@ from timing import fastest
 import bittern as bt
 
 N_BITS = 32
-QUICK, MIDDLING, SLOW = 30, 120, 600  # seconds that fitting may take
+QUICK, MIDDLING, SLOW = 30, 120, 600  # most seconds to fit
 LIMITS = dict.fromkeys(("ksh", "sdh", "bre"), MIDDLING) | dict.fromkeys(
     ("machash", "fasthash", "structhash"), SLOW
 )
@@ -36,8 +36,8 @@ STREAM = (1_000_000, 512)
 def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--root", type=Path, help="folder of the data (else BITTERN_DATA)")
-    parser.add_argument("--write", type=Path, help="also put the tables into this Markdown file")
+    parser.add_argument("--root", type=Path, help="folder of the data (default: BITTERN_DATA)")
+    parser.add_argument("--write", type=Path, help="also write the tables into this Markdown file")
     parser.add_argument("--only", nargs="*", help="names of methods")
     parser.add_argument("--child", nargs=2, metavar=("NAME", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def save_sets(root: Path | None, folder: Path) -> None:
-    """The split's sets as files that every process can map."""
+    """Save the split's sets for every process to map."""
     dataset = bt.load("cifar10", root, features="cnn")
     split = bt.make_split("cifar-s1", dataset, random_state=0, run=0)
     vectors, labels = np.asarray(dataset.vectors), np.asarray(dataset.labels)
@@ -73,7 +73,7 @@ def sets(folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def methods(folder: Path, only: list[str] | None) -> Section:
-    """Every hasher of the table, in processes of their own."""
+    """Every hasher, each in its own process."""
     section = Section(
         f"Hashers: {N_BITS} bits, 5,000 × 1,280 rows, two cores",
         ("method", "fit, s", "encode 59,000, s", "peak memory, MB", "AP"),
@@ -161,7 +161,7 @@ def peers(folder: Path) -> Section:
 
 
 def ours(name: str) -> tuple[Callable[..., object], Callable[[np.ndarray], bt.Codes]]:
-    """A hasher as the peers are called."""
+    """A hasher behind the peers' interface."""
     hasher = bt.hashing.HASHERS[name](n_bits=N_BITS)
     return hasher.fit, hasher.encode
 
@@ -193,14 +193,14 @@ def streaming() -> Section:
 
 
 def bare_product(rows: np.ndarray, projection: np.ndarray) -> None:
-    """What any linear method must at least do."""
+    """The least work of any linear method."""
     narrow = projection.astype(np.float32)
     for start in range(0, len(rows), 32_768):
         rows[start : start + 32_768] @ narrow
 
 
 def peak(path: Path, n_bits: int) -> float:
-    """Megabytes of private memory that encoding adds, in a process of its own."""
+    """Megabytes of private memory that encoding adds, in its own process."""
     code = f"""
 import json, threading, numpy as np, psutil, bittern as bt
 rows = np.load({str(path)!r}, mmap_mode="r")

@@ -1,6 +1,6 @@
 """Time and memory of the relaxed objectives, against the formulation with a pulse for each bin.
 
-    python benchmarks/objectives.py [--write docs/results.md]
+    python benchmarks/objectives.py [--write docs/results/speed.md]
 
 Forward and backward of relaxed AP on random logits, one thread, each in a process of its own.  The
 dense formulation makes an M × M × b array of pulses (eq. 14 of the ties paper written out); ours
@@ -25,14 +25,14 @@ from bittern.hashing.objectives.ap import relaxed_ap
 from bittern.hashing.objectives.counts import relaxed_distances
 
 SIZES = ((128, 32), (256, 64), (512, 64), (1024, 64))
-BOUND = (512, 64)  # where the ratios must be at least 8
+BOUND = (512, 64)  # the size at which the ratios must be at least 8
 LEAST = 8.0
 
 
 def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", type=Path, help="also put the tables into this Markdown file")
+    parser.add_argument("--write", type=Path, help="also write the tables into this Markdown file")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -61,7 +61,7 @@ def batch(m: int, n_bits: int, n_levels: int = 2) -> tuple[torch.Tensor, torch.T
 
 
 def dense_ap_loss(logits: torch.Tensor, gains: torch.Tensor) -> torch.Tensor:
-    """The same value, every pair meeting every bin."""
+    """The same value, comparing every pair with every bin."""
     n_bits = logits.shape[1]
     distances = relaxed_distances(logits, 1.0)
     bins = torch.arange(n_bits + 1, dtype=logits.dtype)
@@ -73,7 +73,7 @@ def dense_ap_loss(logits: torch.Tensor, gains: torch.Tensor) -> torch.Tensor:
 
 
 def agree() -> None:
-    """Refuse to compare what is not the same."""
+    """Fail unless both compute the same value."""
     logits, gains = batch(100, 16)
     found = []
     for loss in (ap_loss, dense_ap_loss):
@@ -106,7 +106,7 @@ def against_dense() -> Section:
             m, n_bits, ours["seconds"] * 1e3, dense["seconds"] * 1e3, ratios[0],
             ours["memory"], dense["memory"], ratios[1],
         )  # fmt: skip
-    section.note("Memory is what the process's peak rose by over the logits and gains.")
+    section.note("Memory is the growth of the process's peak beyond the logits and gains.")
     return section
 
 
@@ -125,20 +125,20 @@ def levels() -> Section:
 
 
 def child(which: str, m: int, n: int) -> dict[str, float]:
-    """Measured in a process of its own."""
+    """Measure in a process of its own."""
     command = [sys.executable, __file__, "--child", which, str(m), str(n)]
     out = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(out.stdout)
 
 
 def measure(which: str, m: int, n: int) -> dict[str, float]:
-    """Fastest of several rounds, and how far the peak of memory rose."""
+    """Fastest of several rounds, and the growth of peak memory."""
     torch.set_num_threads(1)
     losses = {"ours": ap_loss, "dense": dense_ap_loss, "ndcg": ndcg_loss}
     logits, gains = batch(m, 64, n) if which == "ndcg" else batch(m, n)
     small, small_gains = batch(32, 8)
-    torch.autograd.grad(losses[which](small, small_gains), small)  # libraries are loaded
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew (Linux)
+    torch.autograd.grad(losses[which](small, small_gains), small)  # loads the libraries
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak (Linux)
     before = kilobytes("VmRSS")
     seconds = []
     for _ in range(3 if which == "dense" else 20):
@@ -149,7 +149,7 @@ def measure(which: str, m: int, n: int) -> dict[str, float]:
 
 
 def kilobytes(name: str) -> int:
-    """A number of the process's own status."""
+    """A number from the process's own status."""
     status = Path("/proc/self/status").read_text()
     return int(status.split(f"{name}:")[1].split()[0])
 

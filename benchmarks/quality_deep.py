@@ -7,12 +7,12 @@
     python benchmarks/quality_deep.py ablation  # form, bins, batch, α
 
 with ``--root DATA`` (for pixels and steps also ``--pixels FOLDER``, where CIFAR-10's own batches
-and Fashion-MNIST's files are), ``--write docs/results.md`` and ``--figures docs/images``.
-Every cell is stored as it finishes under ``build/quality_deep``, so a run that was stopped goes on
-where it was; a cell of ``pixels`` also goes on within its training.
+and Fashion-MNIST's files are), ``--write docs/results/hashing.md`` and ``--figures docs/images``.
+Every finished cell is stored under ``build/quality_deep``, so a stopped run resumes; a cell of
+``pixels`` resumes within its training.
 
-Hyper-parameters of dpsh, dtsh and talr are chosen by ``table1`` from grids of one size, on a fifth
-of the training rows of run 0 that is held out for that; no query or other row is looked at.
+``table1`` chooses the hyper-parameters of dpsh, dtsh and talr from grids of one size, on a held-out
+fifth of the training rows of run 0; it looks at no query and no other row.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ EXPERIMENTS: dict[str, Callable[[argparse.Namespace], list[Section]]] = {
 
 
 def main() -> None:
-    """Run one experiment, and write what it found."""
+    """Run one experiment and write its tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("experiment", choices=sorted(EXPERIMENTS))
-    parser.add_argument("--root", type=Path, help="folder of the data (else BITTERN_DATA)")
-    parser.add_argument("--pixels", type=Path, help="folder of CIFAR-10's and Fashion-MNIST's own")
+    parser.add_argument("--root", type=Path, help="folder of the data (default: BITTERN_DATA)")
+    parser.add_argument("--pixels", type=Path, help="folder of CIFAR-10's and Fashion-MNIST's own files")
     parser.add_argument("--cells", type=Path, default=Path("build/quality_deep"))
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="0: write what is there")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="0 measures nothing")
     parser.add_argument("--runs", type=int, nargs="*", default=RUNS, choices=RUNS)
-    parser.add_argument("--write", type=Path, help="put the tables into this Markdown file")
+    parser.add_argument("--write", type=Path, help="write the tables into this Markdown file")
     parser.add_argument("--figures", type=Path, help="draw into this folder")
     options = parser.parse_args()
     sections = EXPERIMENTS[options.experiment](options)

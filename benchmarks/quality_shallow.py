@@ -1,6 +1,6 @@
 """Average precision of every shallow hasher on CIFAR-10, against code length.
 
-    python benchmarks/quality_shallow.py [--root DATA] [--jobs 2] [--write docs/results.md]
+    python benchmarks/quality_shallow.py [--root DATA] [--jobs 2] [--write docs/results/hashing.md]
 
 Split ``cifar-s1``, class ground truth, tie-aware AP over the full ranking, three runs, on GIST-512
 and on network features, beside the exact Euclidean ranking of the vectors themselves.  Hashers have
@@ -33,7 +33,7 @@ RUNS = (0, 1, 2)
 SHALLOW = [name for name in bt.hashing.HASHERS if name not in ("dpsh", "dtsh", "talr")]
 EXACT = "exact Euclidean"
 EVERY = "sdh, trained on all rows"
-#: Levels that were published elsewhere: least AP at 16 … 64 bits.
+#: Published levels: least AP at 16 … 64 bits.
 LEVELS = {
     ("gist", "lsh"): 0.12,
     ("gist", "sh"): 0.125,
@@ -43,15 +43,15 @@ LEVELS = {
 
 
 def main() -> None:
-    """Fill in the cells that lack, then write tables and figure."""
+    """Measure the missing cells, then write tables and figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--root", type=Path, help="folder of the data (else BITTERN_DATA)")
+    parser.add_argument("--root", type=Path, help="folder of the data (default: BITTERN_DATA)")
     parser.add_argument("--cells", type=Path, default=Path("build/quality_shallow"))
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="0: write what is there")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="0 measures nothing")
     parser.add_argument("--only", nargs="*", help="names of methods")
     parser.add_argument("--bits", type=int, nargs="*", default=BITS, choices=BITS)
     parser.add_argument("--runs", type=int, nargs="*", default=RUNS, choices=RUNS)
-    parser.add_argument("--write", type=Path, help="put the tables into this Markdown file")
+    parser.add_argument("--write", type=Path, help="write the tables into this Markdown file")
     parser.add_argument("--figure", type=Path, help="draw AP against bits into this file")
     options = parser.parse_args()
     for features in FEATURES:
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def cells() -> Iterator[tuple[str, int, str, int]]:
-    """Every cell, the quick methods first."""
+    """Every cell, quick methods first."""
     slow = ("bre", "machash", "structhash", "fasthash")
     names = [EVERY, *SHALLOW]
     names.sort(key=lambda name: slow.index(name) if name in slow else -1)

@@ -1,4 +1,4 @@
-"""Tables of measurements: printed, checked against targets, and written into a Markdown file."""
+"""Tables of measurements: print them, check their bounds, write them into a Markdown file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import bittern
 
 @dataclass(frozen=True)
 class Target:
-    """A measured value and the bound that it should keep."""
+    """A measured value and the bound it must meet."""
 
     value: float
     at_least: float | None = None
@@ -22,7 +22,7 @@ class Target:
 
     @property
     def holds(self) -> bool:
-        """Whether the bound is kept; True if there is none."""
+        """Whether the value meets its bound; True without a bound."""
         low = self.at_least is None or self.value >= self.at_least
         return low and (self.at_most is None or self.value <= self.at_most)
 
@@ -43,7 +43,7 @@ class Section:
     holds: bool = True
 
     def row(self, *values: object) -> None:
-        """Add a row; targets that are missed make the section fail."""
+        """Add a row; a missed target fails the section."""
         self.holds &= all(v.holds for v in values if isinstance(v, Target))
         self.cells.append([f"{v:.3g}" if isinstance(v, float) else str(v) for v in values])
 
@@ -59,7 +59,7 @@ class Section:
 
     @staticmethod
     def write(path: Path, name: str, command: str, sections: list[Section]) -> None:
-        """Put the sections between this benchmark's two marks in a file, and leave the rest."""
+        """Replace what stands between this benchmark's two marks in a file."""
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
         body = "\n\n".join(section.text() for section in sections)
         block = f"{begin}\n\n`{command}`; {_machine()}.\n\n{body}\n\n{end}"
@@ -71,7 +71,7 @@ class Section:
 
 
 def _machine() -> str:
-    """What the figures were measured on."""
+    """The date and the machine of the measurement."""
     model = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())

@@ -1,6 +1,6 @@
 """Search: ratios against FAISS in the same run, and how cost grows with the number of codes.
 
-    python benchmarks/search.py [--root DATA] [--largest N] [--threads T] [--write docs/results.md]
+    python benchmarks/search.py [--root DATA] [--largest N] [--threads T] [--write docs/results/speed.md]
 
 Everyone has the same codes, the same queries and the same number of threads (one, unless told).
 Times are the best of several repetitions taken in turn.  The whole takes some ten minutes and 8 GB;
@@ -45,10 +45,10 @@ Sets = tuple[bt.Codes, bt.Codes]  # database, queries
 def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--root", type=Path, help="folder of the data (else BITTERN_DATA)")
+    parser.add_argument("--root", type=Path, help="folder of the data (default: BITTERN_DATA)")
     parser.add_argument("--largest", type=lambda x: int(float(x)), default=SIZES[-1])
-    parser.add_argument("--threads", type=int, default=1, help="for everyone")
-    parser.add_argument("--write", type=Path, help="also put tables and figure where they belong")
+    parser.add_argument("--threads", type=int, default=1, help="threads, for every index")
+    parser.add_argument("--write", type=Path, help="also write the tables into this Markdown file, and the figure")
     options = parser.parse_args()
     faiss.omp_set_num_threads(options.threads)
     sizes = [n for n in SIZES if n <= options.largest]
@@ -101,10 +101,10 @@ def searching(sizes: list[int], threads: int) -> list[Section]:
         compare(main_section, mixture(n, 64), threads, MULTI_TARGETS)
     main_section.note(
         f"The mixture: {N_CENTRES:,} Gaussians with standard deviation {NOISE} on a {INNER}-D "
-        f"subspace of {OUTER}-D, queries from the same. Recall is the share of hits that are no "
-        "farther than the k-th nearest, so that any order of ties counts as right. Ours are exact, "
-        "and equal the scan in every place. FAISS's MultiHash has four tables of 16 bits and turns "
-        "one bit; its IVF has as many lists as the root of the number of codes and visits 16."
+        f"subspace of {OUTER}-D; queries come from the same. Recall is the share of hits at most as "
+        "far as the k-th nearest, so any order of ties counts as right. Ours are exact and equal "
+        "the scan in every position. FAISS's MultiHash has four tables of 16 bits and flips one "
+        "bit; its IVF has as many lists as the square root of the number of codes and visits 16."
     )
     long_section = Section(f"MultiIndex: 128 bits of the same, {said(threads)}", header)
     compare(long_section, mixture(min(sizes[-1], 1_000_000), 128), threads, {})
@@ -176,38 +176,38 @@ def growth(
             label = f"{name}: {kind.__name__}"
             section.row(label, *(1e3 * seconds for _, seconds in points), float(slope))
     section.note(
-        "Codes have 64 bits where nothing else is said. The exponent is that of the power of n "
-        "that fits best. CIFAR-10's 60,000 network features under ITQ are too few: beyond them "
-        "each code comes again with every bit turned with probability 1/32, as near-duplicates "
+        "Codes have 64 bits unless noted. The exponent is that of the power of n that fits best. "
+        "CIFAR-10's 60,000 network features under ITQ are too few, so beyond them "
+        "each code repeats with every bit flipped with probability 1/32, as near-duplicates "
         "would be. "
-        "![Cost against the number of codes](images/search-cost.svg)"
+        "![Cost against the number of codes](../images/search-cost.svg)"
     )
     return section, costs
 
 
 def tables(largest: int) -> Section:
-    """What a TableIndex takes to build and to load, for what 10⁸ codes would."""
+    """Memory and time to build and load a TableIndex, extrapolated to 10⁸ codes."""
     section = Section(
         "TableIndex: memory and loading, uniform codes of 64 bits",
         (
             "codes",
             "tables of bits",
             "built, s",
-            "octets a code at the peak",
-            "octets a code in the file",
+            "bytes a code at the peak",
+            "bytes a code in the file",
             "mapped, s",
             "10⁸ codes, GB at the peak",
         ),
     )
     for n in (largest // 2, largest):
         for settings in ({"n_tables": 2}, {"n_tables": 4, "bits_per_table": 16}):
-            # A process for each: only a new one has a peak of its own.
+            # A new process for each, since a peak belongs to a process.
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
                 kind, built, peak, stored, mapped = pool.submit(table_cost, n, settings).result()
             of_all = Target(peak * 1e8 / 1e9, at_most=16)
             section.row(f"{n:,}", kind, built, peak, stored, mapped, of_all)
     section.note(
-        "The peak is that of building, above what the process had before, with the codes and ids "
+        "The peak is that of building, above the process's memory before, with the codes and ids "
         "in it. Mapped is the time until the index on disk can be searched, the file being in the "
         "system's cache."
     )
@@ -215,7 +215,7 @@ def tables(largest: int) -> Section:
 
 
 def table_cost(n: int, settings: dict[str, int]) -> tuple[str, float, float, float, float]:
-    """Tables, seconds to build, octets a code at the peak and in the file, seconds to map."""
+    """Tables, seconds to build, bytes a code at the peak and in the file, seconds to map."""
     codes, queries = uniform(n, 64)
     bt.TableIndex(codes[:1000], **settings).search(queries, 1)  # compiles
     before = memory("VmRSS") - codes.words.nbytes
@@ -235,14 +235,14 @@ def table_cost(n: int, settings: dict[str, int]) -> tuple[str, float, float, flo
 
 
 def memory(name: str) -> float:
-    """What Linux says of this process's memory, in octets; NaN elsewhere."""
+    """This process's memory in bytes, as Linux reports it; NaN elsewhere."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((1024.0 * int(x.split()[1]) for x in lines if x.startswith(name)), float("nan"))
 
 
 def collection(n: int) -> Section:
-    """How long a collection takes to open, and what its searches cost beside the index's own."""
+    """Time to open a collection, and the cost of its searches beside the index's own."""
     section = Section(
         f"A collection of {n:,} items of 64 bits with metadata (all threads)",
         ("to", "s", "in units of the index alone"),
@@ -299,7 +299,7 @@ def mixture(n: int, n_bits: int) -> Sets:
 
 
 def real(n: int, n_bits: int, root: Path | None) -> Sets:
-    """ITQ codes of CIFAR-10's network features, again and again with a few bits turned."""
+    """ITQ codes of CIFAR-10's network features, repeated with a few bits flipped."""
     vectors = real_features(root)
     assert vectors is not None
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""How long calls take."""
+"""Time calls against each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def fastest(
 ) -> list[float]:
     """Best time of each call; calls take turns, so that a slow moment hits all of them.
 
-    The first round is not counted: it compiles, and fills caches.
+    The first round compiles and fills caches, and does not count.
     """
     best = [math.inf] * len(calls)
     for call in calls:
