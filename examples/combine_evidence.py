@@ -2,11 +2,11 @@
 
     python examples/combine_evidence.py [FOLDER] [--lists IMAGE.png]
 
-FOLDER holds a sub-folder of images for each category, at least 32 in each; without it,
-scikit-learn's digits are taken.  Follows the evidence paper's protocol: the images are parted
-into two collections, queries are one to six images of a category, weights are learned in one
-collection, and mean average precision is measured in the other.  ``--lists`` draws what each
-feature, and their combination, finds first for one query.
+FOLDER holds a sub-folder of at least 32 images for each category; without it, the script uses
+scikit-learn's digits.  Follows the evidence paper's protocol: split the images into two
+collections, query with one to six images of a category, learn weights in one collection, and
+measure mean average precision in the other.  ``--lists`` draws the first results of each feature
+and of their combination for one query.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXAMPLES = 250  # positive ones for the SVM: the paper's 4 from each of its 63 c
 
 
 def main() -> None:
-    """Score, combine, print, and draw if asked to."""
+    """Score, combine, print, and draw on request."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--lists", type=Path, help="draw the lists of one query into this file")

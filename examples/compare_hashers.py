@@ -2,7 +2,7 @@
 
     python examples/compare_hashers.py [NAME …]
 
-Names are those of ``bt.hashing.HASHERS``; without any, a few quick ones.
+Names are keys of ``bt.hashing.HASHERS``; the default is a few quick ones.
 """
 
 import sys
@@ -13,7 +13,7 @@ BITS = (8, 16, 32, 64)
 
 
 def main(names: list[str]) -> None:
-    """Print average precision by method and code length, and the exact ranking's beside it."""
+    """Print average precision by method and code length, beside the exact ranking's."""
     dataset = bt.load("digits")
     split = bt.make_split("improved", dataset, random_state=0, run=0)
     train, queries, database = (

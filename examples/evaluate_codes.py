@@ -2,8 +2,8 @@
 
     python examples/evaluate_codes.py queries.npy database.npy query_labels.npy database_labels.npy
 
-The codes are booleans, 0/1, or octets as np.packbits lays them.  Without arguments the script makes
-a small example of its own.
+The codes are booleans, 0/1, or bytes as np.packbits lays them.  Without arguments, the script makes
+a small example.
 """
 
 import sys
@@ -17,7 +17,7 @@ from bittern.inputs import read_codes, read_labels
 
 
 def main(queries: Path, database: Path, query_labels: Path, database_labels: Path) -> None:
-    """Read, count, score, and say what the numbers rest on."""
+    """Read, count, score, and show how much ties matter."""
     relevance = bt.Relevance.from_classes(read_labels(query_labels), read_labels(database_labels))
     profile = bt.TieProfile.from_codes(read_codes(queries), read_codes(database), relevance)
     scores = bt.evaluate(profile, ["ap", "ap@100", "ndcg@100", "precision@r2", "auprc"])

@@ -2,9 +2,9 @@
 
     python examples/photo_search.py [FOLDER [IMAGE [MONTAGE.png]]]
 
-Without a folder, two hundred of scikit-learn's digits are written to a temporary one.  A collection
-lasts: keep the file, and open it again with ``bt.store.open`` or ``bittern search``.  Needs the
-extra ``store``.
+Without a folder, the script writes two hundred of scikit-learn's digits to a temporary one.  Keep the
+collection's file to open it again with ``bt.store.open`` or ``bittern search``.  Needs the extra
+``store``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bittern.cli import collecting, searching
 
 
 def main() -> None:
-    """Index, search, and show what was found."""
+    """Index, search, and show the results."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(sys.argv[1]) if len(sys.argv) > 1 else digits(Path(scratch, "digits"))
         place = str(Path(scratch, "images.bittern"))
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def digits(folder: Path) -> Path:
-    """Images of digits in a sub-folder for each."""
+    """Write images of digits, a sub-folder for each digit."""
     some = bt.load("digits").take(np.arange(200))
     images = (15 * some.vectors[:]).astype(np.uint8).reshape(-1, 8, 8)
     for i, (image, label) in enumerate(zip(images, some.labels, strict=True)):

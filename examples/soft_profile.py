@@ -2,9 +2,9 @@
 
     python examples/soft_profile.py [IMAGE.svg]
 
-Trains TALR on scikit-learn's digits with 12 bits, takes one held-out query, prints its AP, and
-draws how many items lie at each Hamming distance (exact counts, as bars) and the soft counts that
-training sees (as lines), for relevant and other items.  Needs the extra ``deep``.
+Trains TALR on scikit-learn's digits with 12 bits and takes one held-out query.  Prints its AP, and
+draws how many items lie at each Hamming distance (bars) beside the soft counts that training sees
+(lines), for relevant and other items.  Needs the extra ``deep``.
 """
 
 from __future__ import annotations

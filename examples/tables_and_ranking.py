@@ -1,9 +1,9 @@
-"""What setting of hash tables is like what radius?  Figure 3.5 of the methodology, with data.
+"""Which hash-table setting matches which radius?  Figure 3.5 of the methodology, with data.
 
     python examples/tables_and_ranking.py [IMAGE.svg]
 
 Hashes scikit-learn's digits to 32 bits, looks every query up in L tables of K bits for a grid of
-settings, and puts each beside the Hamming ranking cut at the radius that retrieves as much.
+settings, and compares each with the Hamming ranking cut at the radius that retrieves as much.
 """
 
 import sys
@@ -34,7 +34,7 @@ def main(image: str | None) -> None:
 
 
 def show(comparison: RankingComparison) -> None:
-    """One row for each setting that there can be."""
+    """Print one row for each possible setting."""
     surface = comparison.surface
     print(" K   L   radius (certain … farthest)   precision  ranking   recall  ranking   empty")
     for k, width in enumerate(surface.bits_per_table):

@@ -2,8 +2,8 @@
 
     python examples/your_own_images.py FOLDER
 
-One sub-folder a class, or a manifest.csv in the folder with the columns path, label and tags.
-Without an argument the script paints a small folder of its own.
+One sub-folder per class, or a manifest.csv in the folder with the columns path, label and tags.
+Without an argument, the script makes a small folder of its own.
 """
 
 import sys
@@ -17,7 +17,7 @@ from bittern.data import make_split
 
 
 def main(folder: Path) -> None:
-    """Read, split, and look for images that are on both sides of a wall."""
+    """Read, split, and look for duplicates across the split."""
     dataset = bt.load("folder", root=folder)
     print(dataset, *dataset.notes, sep="\n")
 
