@@ -178,8 +178,8 @@ def starting() -> Section:
     section.row("first evaluation, nothing compiled yet", Target(first, at_most=6))
     section.row("second process", Target(second, at_most=1))
     section.note(
-        "Measured as in a base install: coverage and charset_normalizer, which numba and NumPy load "
-        "if the extra `dev` installed them, are hidden."
+        "Measured as in a base install: coverage and charset_normalizer, which numba and NumPy "
+        "load if the extra `dev` installed them, are hidden."
     )
     return section
 

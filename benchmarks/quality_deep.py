@@ -44,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("experiment", choices=sorted(EXPERIMENTS))
     parser.add_argument("--root", type=Path, help="folder of the data (default: BITTERN_DATA)")
-    parser.add_argument("--pixels", type=Path, help="folder of CIFAR-10's and Fashion-MNIST's own files")
+    parser.add_argument("--pixels", type=Path, help="folder of CIFAR-10 and Fashion-MNIST")
     parser.add_argument("--cells", type=Path, default=Path("build/quality_deep"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="0 measures nothing")
     parser.add_argument("--runs", type=int, nargs="*", default=RUNS, choices=RUNS)

@@ -1,6 +1,7 @@
 """Search: ratios against FAISS in the same run, and how cost grows with the number of codes.
 
-    python benchmarks/search.py [--root DATA] [--largest N] [--threads T] [--write docs/results/speed.md]
+    python benchmarks/search.py [--root DATA] [--largest N] [--threads T]
+        [--write docs/results/speed.md]
 
 Everyone has the same codes, the same queries and the same number of threads (one, unless told).
 Times are the best of several repetitions taken in turn.  The whole takes some ten minutes and 8 GB;
@@ -48,7 +49,7 @@ def main() -> None:
     parser.add_argument("--root", type=Path, help="folder of the data (default: BITTERN_DATA)")
     parser.add_argument("--largest", type=lambda x: int(float(x)), default=SIZES[-1])
     parser.add_argument("--threads", type=int, default=1, help="threads, for every index")
-    parser.add_argument("--write", type=Path, help="also write the tables into this Markdown file, and the figure")
+    parser.add_argument("--write", type=Path, help="also write tables and figure, into this file")
     options = parser.parse_args()
     faiss.omp_set_num_threads(options.threads)
     sizes = [n for n in SIZES if n <= options.largest]
@@ -101,8 +102,8 @@ def searching(sizes: list[int], threads: int) -> list[Section]:
         compare(main_section, mixture(n, 64), threads, MULTI_TARGETS)
     main_section.note(
         f"The mixture: {N_CENTRES:,} Gaussians with standard deviation {NOISE} on a {INNER}-D "
-        f"subspace of {OUTER}-D; queries come from the same. Recall is the share of hits at most as "
-        "far as the k-th nearest, so any order of ties counts as right. Ours are exact and equal "
+        f"subspace of {OUTER}-D; queries come from the same. Recall is the share of hits at most "
+        "as far as the k-th nearest, so any order of ties counts as right. Ours are exact and equal "
         "the scan in every position. FAISS's MultiHash has four tables of 16 bits and flips one "
         "bit; its IVF has as many lists as the square root of the number of codes and visits 16."
     )
@@ -235,7 +236,7 @@ def table_cost(n: int, settings: dict[str, int]) -> tuple[str, float, float, flo
 
 
 def memory(name: str) -> float:
-    """This process's memory in bytes, as Linux reports it; NaN elsewhere."""
+    """Memory of this process in bytes, as Linux reports it; NaN elsewhere."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((1024.0 * int(x.split()[1]) for x in lines if x.startswith(name)), float("nan"))

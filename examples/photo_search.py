@@ -2,9 +2,9 @@
 
     python examples/photo_search.py [FOLDER [IMAGE [MONTAGE.png]]]
 
-Without a folder, the script writes two hundred of scikit-learn's digits to a temporary one.  Keep the
-collection's file to open it again with ``bt.store.open`` or ``bittern search``.  Needs the extra
-``store``.
+Without a folder, the script writes two hundred of scikit-learn's digits to a temporary one.  Keep
+the collection's file to open it again with ``bt.store.open`` or ``bittern search``.  Needs the
+extra ``store``.
 """
 
 from __future__ import annotations
