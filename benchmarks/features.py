@@ -23,7 +23,7 @@ from PIL import Image
 from results import Section, Target
 from timing import fastest
 
-from bittern.data.fetch import data_root
+from bittern.data.catalogue import data_root
 from bittern.features import FEATURES, NINE, Deep, Gist, VisualWords, extract
 from bittern.features.gist import MARGIN, _filters, _grey_square, _prefiltered, _stretched
 

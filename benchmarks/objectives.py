@@ -20,9 +20,7 @@ import numpy as np
 import torch
 from results import Section, Target
 
-from bittern.hashing.objectives import ap_loss, ndcg_loss
-from bittern.hashing.objectives.ap import relaxed_ap
-from bittern.hashing.objectives.counts import relaxed_distances
+from bittern.hashing.objectives import ap_loss, ndcg_loss, relaxed_ap, relaxed_distances
 
 SIZES = ((128, 32), (256, 64), (512, 64), (1024, 64))
 BOUND = (512, 64)  # the size at which the ratios must be at least 8

@@ -15,10 +15,10 @@ from pathlib import Path
 from results import Section
 
 from bittern.analysis import compare_experiments
-from bittern.cli.experimenting import Plan, write_reports
+from bittern.cli.report import Plan, write_reports
 from bittern.experiments import Protocol, Records
 from bittern.experiments.processes import Failed
-from bittern.experiments.shipped import shipped
+from bittern.experiments.protocol import shipped
 from bittern.report import differences_to_markdown, to_markdown, to_svg
 
 PAPERS = ("methodology", "ties", "evidence")  # a page each, named as their protocols begin

@@ -2,8 +2,8 @@
 
     python examples/photo_search.py [FOLDER [IMAGE [MONTAGE.png]]]
 
-Without a folder, the script writes two hundred of scikit-learn's digits to a temporary one.  Keep
-the collection's file to open it again with ``bt.store.open`` or ``bittern search``.  Needs the
+Without a folder, two hundred of scikit-learn's digits are written to a temporary one.  A collection
+lasts: keep the file, and open it again with ``bt.store.open`` or ``bittern search``.  Needs the
 extra ``store``.
 """
 
@@ -17,26 +17,29 @@ import numpy as np
 from PIL import Image
 
 import bittern as bt
-from bittern.cli import collecting, searching
+from bittern.features import FEATURES
+from bittern.store.building import build_collection
+from bittern.store.queries import draw_montage, search_by_images
 
 
 def main() -> None:
-    """Index, search, and show the results."""
+    """Index, search, and show what was found."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(sys.argv[1]) if len(sys.argv) > 1 else digits(Path(scratch, "digits"))
         place = str(Path(scratch, "images.bittern"))
-        plan = collecting.Plan(source=folder, features="gist", hasher="itq", n_bits=64, skips=True)
-        print(collecting.create(place, plan))
+        recipe = bt.store.Recipe(bt.hashing.ITQ(n_bits=64), FEATURES["gist"]())
+        print(build_collection(place, folder, recipe, skip_broken=True))
         image = Path(sys.argv[2]) if len(sys.argv) > 2 else next(folder.rglob("*.png"))
-        answer = searching.ask(place, searching.Question(images=(image,), k=5))
-        for id_, distance, known in zip(answer.ids, answer.values, answer.metadata, strict=True):
+        with bt.store.open(place, read_only=True) as photos:
+            found = search_by_images(photos, [image], k=5)
+        for id_, distance, known in zip(found.ids, found.values, found.metadata, strict=True):
             print(f"{id_:6}  {distance:3}  {known.get('label', '')}  {Path(known['path']).name}")
         if len(sys.argv) > 3:
-            searching.draw_montage(answer, Path(sys.argv[3]))
+            draw_montage(found, Path(sys.argv[3]))
 
 
 def digits(folder: Path) -> Path:
-    """Write images of digits, a sub-folder for each digit."""
+    """Images of digits in a sub-folder for each."""
     some = bt.load("digits").take(np.arange(200))
     images = (15 * some.vectors[:]).astype(np.uint8).reshape(-1, 8, 8)
     for i, (image, label) in enumerate(zip(images, some.labels, strict=True)):

@@ -60,12 +60,15 @@ CODES_TABLE = [
     (lambda: Codes(np.zeros((2, 1), "u8"), True), r"Codes: n_bits must be a whole .* got True"),
     (
         lambda: Codes.from_packed(BITS),
-        r"Codes: octets must be 2-D uint8, got int64 of shape \(2, 3\)",
+        r"Codes: packed bytes must be 2-D uint8, got int64 of shape \(2, 3\)",
     ),
-    (lambda: Codes.from_packed(np.zeros(3, "u1")), r"Codes: octets must be 2-D uint8, got uint8"),
-    (lambda: Codes.from_packed(RAGGED), r"Codes: octets must"),
-    (lambda: Codes.from_packed(np.zeros((2, 2), "u1"), 17), r"17 bits are 3 octets a row, got 2"),
-    (lambda: Codes.from_packed(np.zeros((2, 2), "u1"), 8), r"8 bits are 1 octets a row, got 2"),
+    (
+        lambda: Codes.from_packed(np.zeros(3, "u1")),
+        r"Codes: packed bytes must be 2-D uint8, got uint8",
+    ),
+    (lambda: Codes.from_packed(RAGGED), r"Codes: packed bytes must"),
+    (lambda: Codes.from_packed(np.zeros((2, 2), "u1"), 17), r"17 bits take 3 bytes per row, got 2"),
+    (lambda: Codes.from_packed(np.zeros((2, 2), "u1"), 8), r"8 bits take 1 bytes per row, got 2"),
     (lambda: Codes.from_packed(np.zeros((2, 2), "u1"), 0), r"n_bits must be between 1 and 4096"),
     (lambda: Codes.from_packed(np.zeros((2, 0), "u1")), r"Codes: n_bits must be .* got 0"),
     (

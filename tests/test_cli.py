@@ -19,7 +19,8 @@ import scipy.sparse
 from typer.testing import CliRunner
 
 import bittern as bt
-from bittern.cli import Format, app, evaluation, main
+from bittern.cli import Format, app, evaluate, main
+from bittern.metrics import DEFAULT_METRICS
 
 N_BITS, N_QUERIES, N_DATABASE = 12, 9, 40
 LABELLED = ("--query-labels", "ql.npy", "--database-labels", "dl.npy")
@@ -47,7 +48,7 @@ class Data:
 
     def scores(self, relevance, metrics=None):
         """What the library says without any file."""
-        return bt.evaluate(*self.codes, relevance, metrics or evaluation.DEFAULT_METRICS)
+        return bt.evaluate(*self.codes, relevance, metrics or DEFAULT_METRICS)
 
     @property
     def by_class(self):
@@ -60,7 +61,7 @@ class Data:
         n = len(self.bits)
         codes = bt.Codes.from_bits(self.bits)
         truth = bt.Relevance.from_classes(self.labels, self.labels).excluding(np.arange(n))
-        return bt.evaluate(codes, codes, truth, evaluation.DEFAULT_METRICS)
+        return bt.evaluate(codes, codes, truth, DEFAULT_METRICS)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def write_files(data):
     codes = bt.Codes.from_bits(data.bits)
     save("", data.bits)
     save("-01", data.bits.astype(np.float32))
-    save("-octets", np.packbits(data.bits, axis=1))
+    save("-bytes", np.packbits(data.bits, axis=1))
     save("-words", codes.words)
     save("-signed", np.where(data.bits, 1, -1).astype(np.int8))
     save("-short", data.bits[:, :8])
@@ -208,13 +209,13 @@ def assert_refused(said, *words):
     [
         ("q.npy", "d.npy"),
         ("q-01.npy", "d-01.npy"),
-        ("q-octets.npy", "d-octets.npy", "--bits", N_BITS),
+        ("q-bytes.npy", "d-bytes.npy", "--bits", N_BITS),
         ("q-words.npy", "d-words.npy", "--bits", N_BITS),
         ("q-signed.npy", "d-signed.npy", "--signed"),
         ("q-saved.npz", "d-saved.npz"),
         ("q-saved.npy", "d-saved.npy"),
-        ("q.npy", "d-octets.npy", "--bits", N_BITS),
-        ("q-own.npz", "d-octets.npy", "--bits", N_BITS),
+        ("q.npy", "d-bytes.npy", "--bits", N_BITS),
+        ("q-own.npz", "d-bytes.npy", "--bits", N_BITS),
     ],
 )
 def test_codes_of_every_layout_give_the_same_scores(data, bittern, codes):
@@ -222,8 +223,8 @@ def test_codes_of_every_layout_give_the_same_scores(data, bittern, codes):
     assert_same(said, data.scores(data.by_class))
 
 
-def test_octets_without_a_length_have_padding_that_changes_no_distance(data, bittern):
-    said = bittern("evaluate", "q-octets.npy", "d-octets.npy", *LABELLED, "--format", "csv")
+def test_bytes_without_a_length_have_padding_that_changes_no_distance(data, bittern):
+    said = bittern("evaluate", "q-bytes.npy", "d-bytes.npy", *LABELLED, "--format", "csv")
     assert_same(said, data.scores(data.by_class), tolerance=1e-12)  # sums of more, empty columns
 
 
@@ -260,7 +261,7 @@ def test_tags(data, bittern, source, graded):
 
 
 def test_graded_tags_differ_from_plain_ones(data):
-    # Else the test above could not tell whether --graded reached anything.
+    # Otherwise the test above could not see whether --graded reached anything.
     tags = data.tags[:N_QUERIES], data.tags[N_QUERIES:]
     plain, graded = (
         data.scores(bt.Relevance.from_tags(*tags, graded=g), ["ndcg"])["ndcg"].mean
@@ -358,18 +359,18 @@ def test_latex(data, bittern):
 
 
 def test_a_terminal_without_our_signs_gets_question_marks(data, monkeypatch):
-    octets = io.BytesIO()
+    written = io.BytesIO()
     monkeypatch.chdir(data.folder)
     monkeypatch.setattr(sys, "argv", ["bittern", "evaluate", *PAIR, *LABELLED])
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(octets, "cp1252"))
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "cp1252"))
     with pytest.raises(SystemExit, match="0"):
         main()
-    lines = octets.getvalue().splitlines()
+    lines = written.getvalue().splitlines()
     assert lines[1].strip(b"?") == b"" and lines[2].startswith(b"ap ")
 
 
 def test_every_format_of_the_command_is_one_of_the_library():
-    assert list(Format) == list(evaluation.FORMATS)
+    assert list(Format) == list(evaluate.FORMATS)
 
 
 def test_per_query_values_are_written_in_full_and_undefined_ones_are_empty(data, bittern, tmp_path):
@@ -434,7 +435,7 @@ def test_the_number_of_threads_changes_nothing(data, bittern):
 
 @pytest.mark.slow  # all four methods, in processes
 def test_the_demo_ends_with_a_table_a_page_and_three_commands(bittern, tmp_path, monkeypatch):
-    from bittern.cli import demonstration as first_look
+    from bittern.cli import demo as first_look
 
     real = first_look.protocol_of  # of shorter codes alone, which take a second each
     monkeypatch.setattr(first_look, "protocol_of", lambda *a: replace(real(*a), n_bits=(8,)))
@@ -453,7 +454,7 @@ def test_the_demo_ends_with_a_table_a_page_and_three_commands(bittern, tmp_path,
 
 
 def test_the_demo_without_pytorch_says_so(monkeypatch):
-    from bittern.cli import demonstration as first_look
+    from bittern.cli import demo as first_look
 
     monkeypatch.setattr(first_look, "_has_torch", lambda: False)
     protocol = first_look.protocol_of()
@@ -514,23 +515,23 @@ def test_the_help_names_every_metric_and_option():
         (("no-rows.npy", "d.npy", *LABELLED), ["no-rows.npy has 0 codes"]),
         (("no-rows.npy", "--query-labels", "nothing.npy"), ["nothing.npy: "]),
         (("q-signed.npy", "d.npy", *LABELLED), ["q-signed.npy", "--signed"]),
-        (("q-octets.npy", "d-octets.npy", "--signed", *LABELLED), ["both signs", "got uint8"]),
+        (("q-bytes.npy", "d-bytes.npy", "--signed", *LABELLED), ["both signs", "got uint8"]),
         (("q.npy", "d.npy", "--signed", *LABELLED), ["both signs", "got bool"]),
         (("words.npy", "d.npy", "--signed", *LABELLED), ["both signs", "got <U1"]),
         (("words.npy", "d.npy", *LABELLED), ["codes must be bits", "<U1"]),
         (("real.npy", "d.npy", *LABELLED), ["codes must be bits", "got other values of float64"]),
-        (("other-values.npy", "d.npy", *LABELLED), ["uint8 octets", "got other values of int64"]),
+        (("other-values.npy", "d.npy", *LABELLED), ["uint8", "got other values of int64"]),
         ((*PAIR, "--bits", 8, *LABELLED), ["q.npy: holds codes of 12 bits, 8 were asked for"]),
         ((*PAIR, "--bits", 0, *LABELLED), ["q.npy: holds codes of 12 bits, 0 were asked for"]),
-        (("q-octets.npy", "d-octets.npy", "--bits", 0, *LABELLED), ["between 1 and 4096, got 0"]),
+        (("q-bytes.npy", "d-bytes.npy", "--bits", 0, *LABELLED), ["between 1 and 4096, got 0"]),
         (("q-words.npy", "d-words.npy", "--bits", 0, *LABELLED), ["between 1 and 4096, got 0"]),
-        (("q-octets.npy", "d-octets.npy", "--bits", 9, *LABELLED), ["beyond n_bits=9"]),
+        (("q-bytes.npy", "d-bytes.npy", "--bits", 9, *LABELLED), ["beyond n_bits=9"]),
         (
             ("q-saved.npz", "d-saved.npz", "--bits", 9, *LABELLED),
             ["q-saved.npz: holds codes of 12"],
         ),
         (("q-short.npy", "d.npy", *LABELLED), ["q-short.npy has codes of 8 bits, d.npy of 12"]),
-        (("q.npy", "d-octets.npy", *LABELLED), ["q.npy has codes of 12 bits", "--bits"]),
+        (("q.npy", "d-bytes.npy", *LABELLED), ["q.npy has codes of 12 bits", "--bits"]),
         # ground truth
         (PAIR, ["there is no ground truth; give --query-labels"]),
         ((*PAIR, "--query-labels", "ql.npy"), ["--database-labels is missing"]),
@@ -563,7 +564,7 @@ def test_the_help_names_every_metric_and_option():
         (("--run", "run.txt", "--qrels", "qrels.txt", "--signed"), ["--signed is for codes"]),
         (
             ("--run", "run.txt", "--qrels", "qrels.txt", *LABELLED),
-            ["--database-labels is for codes"],
+            ["--query-labels is for codes"],
         ),
         # numbers and names
         ((*PAIR, *LABELLED, "--threads", 0), ["must be at least 1, got 0"]),
@@ -576,7 +577,7 @@ def test_the_help_names_every_metric_and_option():
         ((*PAIR, *LABELLED, "--metrics", "ap@0"), ["got 'ap@0'"]),
     ],
 )
-def test_a_mistake_is_told_in_one_sentence(bittern, words, says):
+def test_a_mistake_is_one_sentence(bittern, words, says):
     assert_refused(bittern("evaluate", *words), *says)
 
 
@@ -595,7 +596,7 @@ def test_a_mistake_in_the_demo_too(bittern, words):
         ("evalute",),
     ],
 )
-def test_a_wrong_option_is_told_on_stderr(bittern, words):
+def test_a_wrong_option_is_an_error_on_stderr(bittern, words):
     said = bittern(*words)
     assert (said.code, said.out) == (2, "")
     assert "Error" in said.err and "Traceback" not in said.err
@@ -608,8 +609,8 @@ def no_work(monkeypatch):
     def work(*_, **__):
         raise AssertionError("the work began before the mistake was found")
 
-    monkeypatch.setattr(evaluation, "profile_of", work)
-    monkeypatch.setattr("bittern.cli.demonstration.run_demo", work)
+    monkeypatch.setattr(evaluate, "_count_codes", work)
+    monkeypatch.setattr("bittern.cli.demo.run_demo", work)
 
 
 @pytest.mark.parametrize(
@@ -627,7 +628,7 @@ def no_work(monkeypatch):
     ],
 )
 @pytest.mark.usefixtures("no_work")
-def test_an_output_that_cannot_be_written_is_told_before_the_work(
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     bittern, tmp_path, option, output, says
 ):
     (tmp_path / "folder.svg").mkdir()
@@ -644,7 +645,7 @@ def test_an_output_that_cannot_be_written_is_told_before_the_work(
 
 
 @pytest.mark.usefixtures("no_work")
-def test_a_read_only_folder_is_told_before_the_work(bittern, tmp_path, monkeypatch):
+def test_a_read_only_folder_is_refused_before_the_work(bittern, tmp_path, monkeypatch):
     # Simulated: the superuser may write anywhere.
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     said = bittern("evaluate", *PAIR, *LABELLED, "--per-query", tmp_path / "values.csv")
@@ -661,7 +662,7 @@ def test_a_read_only_folder_is_told_before_the_work(bittern, tmp_path, monkeypat
 )
 @pytest.mark.usefixtures("no_work")
 def test_an_output_never_takes_the_place_of_an_input(data, bittern, outputs):
-    assert_refused(bittern("evaluate", *PAIR, *LABELLED, *outputs), "would be written over")
+    assert_refused(bittern("evaluate", *PAIR, *LABELLED, *outputs), "would be overwritten")
     assert np.load(data.folder / "ql.npy").shape == (N_QUERIES,)
 
 
@@ -670,11 +671,11 @@ def test_trec_s_order_of_ties_is_refused_for_codes_before_the_work(bittern):
     assert_refused(bittern("evaluate", *PAIR, *LABELLED, "--metrics", "ap:trec"), "--run")
 
 
-def test_too_little_memory_is_told_with_the_way_out(bittern, monkeypatch):
+def test_too_little_memory_names_the_way_out(bittern, monkeypatch):
     def work(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(evaluation, "profile_of", work)
+    monkeypatch.setattr(evaluate, "_count_codes", work)
     assert_refused(bittern("evaluate", *PAIR, *LABELLED), "not enough memory", "shards")
 
 
@@ -683,7 +684,7 @@ def test_a_mistake_of_ours_keeps_its_traceback(data, monkeypatch):
     def work(*_, **__):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(evaluation, "profile_of", work)
+    monkeypatch.setattr(evaluate, "_count_codes", work)
     monkeypatch.chdir(data.folder)
     monkeypatch.setattr(sys, "argv", ["bittern", "evaluate", *PAIR, *LABELLED])
     with pytest.raises(ZeroDivisionError):

@@ -109,20 +109,20 @@ def test_a_plain_file_of_words_in_another_layout(tmp_path, mmap, layout):
         assert Codes.load(tmp_path / name, mmap=mmap) == codes
 
 
-def test_a_plain_file_of_octets(tmp_path, mmap):
+def test_a_plain_file_of_packed_bytes(tmp_path, mmap):
     codes = random_codes(5, 48)
     np.save(tmp_path / "c.npy", codes.to_packed())
     assert Codes.load(tmp_path / "c.npy", mmap=mmap) == codes
 
 
 @pytest.mark.parametrize("n_bits", [2, 7, 44, 100])
-def test_a_plain_file_of_octets_whose_length_is_told(tmp_path, mmap, n_bits):
+def test_a_plain_file_of_packed_bytes_with_a_given_length(tmp_path, mmap, n_bits):
     codes = random_codes(5, n_bits)
     np.save(tmp_path / "c.npy", codes.to_packed())
     assert Codes.load(tmp_path / "c.npy", n_bits=n_bits, mmap=mmap) == codes
 
 
-def test_a_plain_file_of_octets_with_one_bit_each(tmp_path):
+def test_a_plain_file_of_packed_bytes_with_one_bit_each(tmp_path):
     codes = Codes.from_bits([[1], [0]])
     np.save(tmp_path / "c.npy", codes.to_packed())  # [[0x80], [0]]
     assert Codes.load(tmp_path / "c.npy", n_bits=1) == codes
@@ -135,7 +135,7 @@ def test_a_plain_file_of_bits(tmp_path, mmap, dtype):
     assert Codes.load(tmp_path / "c.npy", mmap=mmap) == codes
 
 
-def test_a_plain_file_of_bits_as_octets_whose_length_is_told(tmp_path, mmap):
+def test_a_plain_file_of_bits_as_bytes_with_a_given_length(tmp_path, mmap):
     codes = random_codes(5, 44)
     np.save(tmp_path / "c.npy", codes.to_bits().astype(np.uint8))
     assert Codes.load(tmp_path / "c.npy", n_bits=44, mmap=mmap) == codes
@@ -143,7 +143,7 @@ def test_a_plain_file_of_bits_as_octets_whose_length_is_told(tmp_path, mmap):
 
 def test_a_length_that_contradicts_the_file_is_refused(tmp_path, ending):
     random_codes(5, 70).save(tmp_path / f"c.{ending}")
-    with pytest.raises(InputError, match=r"holds codes of 70 bits, n_bits=71 asked"):
+    with pytest.raises(InputError, match=r"holds codes of 70 bits, n_bits=71 was asked for"):
         Codes.load(tmp_path / f"c.{ending}", n_bits=71)
 
 

@@ -108,37 +108,38 @@ def test_a_wrong_value_after_the_first_block_is_refused():
 
 @pytest.mark.parametrize("order", ["big", "little"])
 @pytest.mark.parametrize("n_bits", LENGTHS)
-def test_octets_are_those_of_packbits(n_bits, order):
+def test_packed_bytes_are_those_of_packbits(n_bits, order):
     bits = random_bits(6, n_bits)
-    octets = np.packbits(bits, axis=1, bitorder=order)
+    packed = np.packbits(bits, axis=1, bitorder=order)
     codes = Codes.from_bits(bits)
     assert codes.to_packed(order).dtype == np.uint8
-    np.testing.assert_array_equal(codes.to_packed(order), octets)
-    assert Codes.from_packed(octets, n_bits, order) == codes
+    np.testing.assert_array_equal(codes.to_packed(order), packed)
+    assert Codes.from_packed(packed, n_bits, order) == codes
 
 
 def test_the_default_order_of_bits_is_that_of_packbits():
     bits = random_bits(6, 24)
-    octets = np.packbits(bits, axis=1)
-    np.testing.assert_array_equal(Codes.from_bits(bits).to_packed(), octets)
-    assert Codes.from_packed(octets) == Codes.from_bits(bits)  # n_bits: all bits of the row
+    packed = np.packbits(bits, axis=1)
+    np.testing.assert_array_equal(Codes.from_bits(bits).to_packed(), packed)
+    assert Codes.from_packed(packed) == Codes.from_bits(bits)  # n_bits: all bits of the row
+    assert Codes.from_packed(octets=packed) == Codes.from_bits(bits)  # its former name
 
 
 def test_the_two_orders_of_bits_differ():
-    octets = np.array([[0b10000000]], np.uint8)
-    assert Codes.from_packed(octets).to_bits().argmax() == 0
-    assert Codes.from_packed(octets, bitorder="little").to_bits().argmax() == 7
+    packed = np.array([[0b10000000]], np.uint8)
+    assert Codes.from_packed(packed).to_bits().argmax() == 0
+    assert Codes.from_packed(packed, bitorder="little").to_bits().argmax() == 7
 
 
 @pytest.mark.parametrize("order", ["big", "little"])
-def test_octets_with_bits_beyond_the_length_are_refused(order):
+def test_packed_bytes_with_bits_beyond_the_length_are_refused(order):
     with pytest.raises(InputError, match="bits set beyond n_bits=7"):
         Codes.from_packed(np.array([[255]], np.uint8), 7, order)
 
 
-def test_strided_octets_are_taken_as_they_look():
-    octets = np.packbits(random_bits(8, 160), axis=1)
-    assert Codes.from_packed(octets[::2, 3:13]) == Codes.from_packed(octets[::2, 3:13].copy())
+def test_strided_bytes_are_taken_as_they_look():
+    packed = np.packbits(random_bits(8, 160), axis=1)
+    assert Codes.from_packed(packed[::2, 3:13]) == Codes.from_packed(packed[::2, 3:13].copy())
 
 
 @pytest.mark.parametrize("n_bits", [8, 64, 72, 128, 200])

@@ -52,21 +52,21 @@ def test_a_file_cut_anywhere_is_a_file_error(tmp_path, ending, mmap, n_bits):
             Codes.load(path, mmap=mmap)
 
 
-def test_a_file_with_one_octet_changed_loads_or_is_an_input_error(tmp_path, ending, mmap):
+def test_a_file_with_one_byte_changed_loads_or_is_an_input_error(tmp_path, ending, mmap):
     # A changed word of a .npy cannot be noticed; but nothing may escape that is not ours.
     path = tmp_path / f"c.{ending}"
     random_codes(2, 70).save(path)
     whole = path.read_bytes()
     refused, escaped = 0, []
     for place in range(len(whole)):
-        for octet in {whole[place] ^ 1, whole[place] ^ 255, ord("(")}:
-            path.write_bytes(whole[:place] + bytes([octet]) + whole[place + 1 :])
+        for byte in {whole[place] ^ 1, whole[place] ^ 255, ord("(")}:
+            path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
             try:
                 Codes.load(path, mmap=mmap)
             except InputError:
                 refused += 1
             except Exception as error:
-                escaped.append(f"octet {place} = {octet}: {error!r}")
+                escaped.append(f"byte {place} = {byte}: {error!r}")
     assert refused
     assert not escaped, "\n".join(escaped[:9])
 

@@ -1,7 +1,6 @@
 """``bittern index`` and ``bittern search``: collections from images and vectors."""
 
 import contextlib
-import dataclasses
 import json
 import signal
 import subprocess
@@ -13,9 +12,27 @@ import pytest
 from PIL import Image
 
 import bittern as bt
-from bittern.cli import collecting, main, searching
+from bittern.cli import main
+from bittern.features import FEATURES
+from bittern.hashing import HASHERS
+from bittern.store import building
+from bittern.store.queries import draw_montage, search_by_images, search_by_row
 
 COLOURS = {"red": (200, 30, 30), "green": (30, 180, 40), "blue": (30, 40, 210)}
+
+
+def build(place, source, *, features=None, hasher="itq", n_bits=16):
+    recipe = bt.store.Recipe(
+        HASHERS[hasher](n_bits=n_bits), None if features is None else FEATURES[features]()
+    )
+    return building.build_collection(str(place), source, recipe)
+
+
+def ask(place, *images, row=None, **options):
+    with bt.store.open(place, read_only=True) as collection:
+        if images:
+            return search_by_images(collection, images, **options)
+        return search_by_row(collection, row, **options)
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +50,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def place(folder, tmp_path_factory):
     made = str(tmp_path_factory.mktemp("collections") / "photos.bittern")
-    plan = collecting.Plan(source=folder, features="rgb-moments", hasher="itq", n_bits=16)
-    assert "36 items of 16 bits" in collecting.create(made, plan)
+    assert build(made, folder, features="rgb-moments") == (36, 0, 36)
     return made
 
 
@@ -51,45 +67,44 @@ def run(monkeypatch, capsys):
     return call
 
 
-def test_a_image_finds_images_of_its_colour(place, folder):
-    answer = searching.ask(place, searching.Question(images=(folder / "red/03.png",), k=10))
+def test_an_image_finds_images_of_its_colour(place, folder):
+    answer = ask(place, folder / "red/03.png", k=10)
     assert answer.values[0] == 0 and sorted(answer.values) == answer.values.tolist()
     assert [known["label"] for known in answer.metadata] == ["red"] * 10
     assert str(folder / "red/03.png") in [known["path"] for known in answer.metadata]
 
 
 def test_an_item_of_the_collection_can_be_the_query(place):
-    answer = searching.ask(place, searching.Question(row=0, k=3))
+    answer = ask(place, row=0, k=3)
     with bt.store.open(place, read_only=True) as collection:
         hits = collection.search(collection.get([0]).codes, 3)
     assert answer.ids.tolist() == hits[0][0].tolist()
 
 
 def test_a_condition_holds_inside_the_search(place, folder):
-    question = searching.Question(images=(folder / "red/03.png",), k=5, where="label <> 'red'")
-    answer = searching.ask(place, question)
+    answer = ask(place, folder / "red/03.png", k=5, where="label <> 'red'")
     assert len(answer) == 5 and all(known["label"] != "red" for known in answer.metadata)
 
 
 def test_a_radius_gives_all_that_are_near(place, folder):
-    question = searching.Question(images=(folder / "red/03.png",), radius=16)
-    assert len(searching.ask(place, question)) == 36
-    near = searching.ask(place, searching.Question(images=(folder / "red/03.png",), radius=1))
+    assert len(ask(place, folder / "red/03.png", radius=16)) == 36
+    near = ask(place, folder / "red/03.png", radius=1)
     assert (near.values <= 1).all() and 0 < len(near) < 36
 
 
 def test_examples_for_and_against_are_ranked_together(place, folder):
     images = (folder / "red/00.png", folder / "green/00.png")
-    both = searching.ask(place, searching.Question(images=images, k=24))
+    both = ask(place, *images, k=24)
     assert not both.is_distance and (np.diff(both.values) <= 0).all()
     assert {known["label"] for known in both.metadata} == {"red", "green"}
-    against = searching.Question(images=images, unlike=(folder / "green/01.png",), k=6)
-    assert [known["label"] for known in searching.ask(place, against).metadata] == ["red"] * 6
+    against = ask(place, *images, unlike=[folder / "green/01.png"], k=6)
+    assert [known["label"] for known in against.metadata] == ["red"] * 6
+    with pytest.raises(bt.InputError, match="radius is for one query"):
+        ask(place, *images, radius=3)
 
 
 def test_a_montage_shows_every_answer(place, folder, tmp_path):
-    answer = searching.ask(place, searching.Question(images=(folder / "blue/03.png",), k=7))
-    searching.draw_montage(answer, tmp_path / "sheet.png")
+    draw_montage(ask(place, folder / "blue/03.png", k=7), tmp_path / "sheet.png")
     with Image.open(tmp_path / "sheet.png") as sheet:
         pixels = np.asarray(sheet)
     assert pixels.shape[1] > pixels.shape[0] > 200
@@ -109,13 +124,17 @@ def test_the_commands_do_the_same(place, folder, tmp_path, run):
     assert np.load(tmp_path / "codes.npy").shape == (36, 2)
 
 
-def test_items_are_added_and_removed(folder, tmp_path):
+def test_items_are_added_and_removed(folder, tmp_path, run):
     made = str(tmp_path / "photos.bittern")
-    plan = collecting.Plan(source=folder / "red", features="rgb-moments", n_bits=8)
-    collecting.create(made, plan)
-    assert collecting.add_to(made, folder / "blue").endswith("12 items added, 24 in all.")
-    assert collecting.remove_from(made, [0, 1], None).endswith("2 items removed, 22 left.")
-    assert collecting.remove_from(made, None, "path LIKE '%blue%'").endswith("10 left.")
+    settings = ["--features", "rgb-moments", "--bits", 8]
+    code, out, err = run("index", "create", made, "--from", folder / "red", *settings)
+    assert code == 0 and out.endswith("12 items of 8 bits; itq was fitted on 12 of them.\n"), err
+    _, out, err = run("index", "add", made, "--from", folder / "blue")
+    assert out.endswith("12 items added, 24 in all.\n"), err
+    _, out, _ = run("index", "remove", made, "--id", 0, "--id", 1)
+    assert out.endswith("2 items removed, 22 left.\n")
+    _, out, _ = run("index", "remove", made, "--where", "path LIKE '%blue%'")
+    assert out.endswith("10 left.\n")
     assert [path.name for path in tmp_path.iterdir()] == ["photos.bittern"]
 
 
@@ -125,24 +144,39 @@ def test_vectors_make_a_collection_too(tmp_path):
     vectors = rng.standard_normal((90, 6)) + 5 * np.eye(6)[labels]
     np.savez(tmp_path / "some.npz", vectors=vectors, labels=labels)
     made = str(tmp_path / "v.bittern")
-    collecting.create(made, collecting.Plan(source=tmp_path / "some.npz", hasher="sdh", n_bits=12))
+    build(made, tmp_path / "some.npz", hasher="sdh", n_bits=12)
     np.save(tmp_path / "queries.npy", vectors[:4])
-    question = searching.Question(row=2, vectors=tmp_path / "queries.npy", k=5)
-    answer = searching.ask(made, question)
+    answer = ask(made, row=2, vectors=tmp_path / "queries.npy", k=5)
     assert [known["label"] for known in answer.metadata] == [labels[2]] * 5
     with pytest.raises(bt.InputError, match="has 4 rows, counted from 0; there is no row 4"):
-        searching.ask(made, searching.Question(row=4, vectors=tmp_path / "queries.npy"))
+        ask(made, row=4, vectors=tmp_path / "queries.npy")
     with pytest.raises(bt.InputError, match="cannot be searched by images"):
-        searching.ask(made, searching.Question(images=(tmp_path / "x.png",)))
+        ask(made, tmp_path / "x.png")
 
 
 def test_a_failed_creation_leaves_nothing(folder, tmp_path):
     made = str(tmp_path / "photos.bittern")
-    plan = collecting.Plan(source=folder / "red", features="rgb-moments", hasher="sdh")
     with pytest.raises(bt.InputError, match="sdh learns from labels"):
-        collecting.create(made, plan)
+        build(made, folder / "red", features="rgb-moments", hasher="sdh")
     assert not any(path.name.startswith("photos.bittern.new") for path in tmp_path.iterdir())
     assert not (tmp_path / "photos.bittern").exists()
+
+
+def test_a_recipe_is_not_changed_and_must_suit_the_source(folder, tmp_path):
+    place = str(tmp_path / "photos.bittern")
+    recipe = bt.store.Recipe(HASHERS["itq"](n_bits=8), FEATURES["rgb-moments"]())
+    building.build_collection(place, folder, recipe)
+    with pytest.raises(bt.NotFittedError):
+        recipe.hasher.encode(np.zeros((1, 6)))
+    with pytest.raises(bt.InputError, match="the recipe needs a hasher"):
+        building.build_collection(place, folder, bt.store.Recipe())
+    with pytest.raises(bt.InputError, match="images need a feature in the recipe"):
+        build(tmp_path / "other.bittern", folder)
+    with (
+        bt.store.open(place, read_only=True) as photos,
+        pytest.raises(bt.InputError, match="needs at least one image"),
+    ):
+        search_by_images(photos, [])
 
 
 @pytest.mark.parametrize(
@@ -165,11 +199,11 @@ def test_bad_commands_are_refused_in_one_sentence(arguments, says, tmp_path, mon
 # The command itself, with small batches, which says when each is stored.
 SLOW_COMMAND = """
     import signal, time
-    from bittern import collecting
     from bittern.cli import main
+    from bittern.store import building
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by jobs in the background
-    collecting.BATCH = 10
+    building.BATCH = 10
 
     class Bar:
         def __init__(self, what): self.what = what
@@ -179,7 +213,7 @@ SLOW_COMMAND = """
             print(self.what, done, flush=True)
             time.sleep(0.2)
 
-    collecting.Bar = Bar
+    building.Bar = Bar
     main()
 """
 
@@ -217,25 +251,23 @@ def test_a_creation_that_was_stopped_or_killed_goes_on_and_ends_the_same(place, 
     made = str(tmp_path / "photos.bittern")
     assert stopped_by(signal.SIGINT, 10, made, folder) == (
         130,
-        "bittern: stopped; what is done is kept, and the same command again goes on from there.\n",
+        "bittern: stopped; finished work is kept, and the same command continues from there.\n",
     )
     assert stopped_by(signal.SIGKILL, 30, made, folder) == (-signal.SIGKILL, "")
     with bt.store.open(made, read_only=True, drafts=True) as draft:
         assert len(draft) == 30
-    with pytest.raises(bt.FileError, match="is half made; give the command"):
-        searching.ask(made, searching.Question(row=0))
-    plan = collecting.Plan(source=folder, features="rgb-moments", hasher="itq", n_bits=16)
-    with pytest.raises(bt.InputError, match="is half made, with --hasher itq --bits 16; give"):
-        collecting.create(made, dataclasses.replace(plan, hasher="lsh", n_bits=8))
-    assert "36 items of 16 bits" in collecting.create(made, plan)
+    with pytest.raises(bt.FileError, match="is an unfinished draft; repeat the command"):
+        ask(made, row=0)
+    with pytest.raises(bt.InputError, match="unfinished draft with --hasher itq --bits 16; repeat"):
+        build(made, folder, features="rgb-moments", hasher="lsh", n_bits=8)
+    assert build(made, folder, features="rgb-moments") == (36, 0, 36)
     assert contents(made) == contents(place)
     assert [path.name for path in tmp_path.iterdir()] == ["photos.bittern"]
 
 
 def test_what_was_described_and_stored_is_not_done_again(folder, tmp_path, monkeypatch):
     made = str(tmp_path / "photos.bittern")
-    plan = collecting.Plan(source=folder, features="rgb-moments", n_bits=16)
-    monkeypatch.setattr(collecting, "BATCH", 10)
+    monkeypatch.setattr(building, "BATCH", 10)
     stored = []
 
     def store_some(self, vectors, ids, metadata):
@@ -246,35 +278,39 @@ def test_what_was_described_and_stored_is_not_done_again(folder, tmp_path, monke
 
     upsert = bt.store.Collection.upsert
     monkeypatch.setattr(bt.store.Collection, "upsert", store_some)
-    with pytest.raises(KeyboardInterrupt, match="the same command again goes on from there"):
-        collecting.create(made, plan)
+    with pytest.raises(KeyboardInterrupt, match="the same command continues from there"):
+        build(made, folder, features="rgb-moments")
     monkeypatch.setattr(bt.features.FEATURES["rgb-moments"], "transform", None)
     monkeypatch.setattr(bt.hashing.ITQ, "fit", None)
-    collecting.create(made, plan)
+    build(made, folder, features="rgb-moments")
     assert [ids[0] for ids in stored] == [0, 10, 20, 20, 30]
 
 
 def test_a_source_that_changed_is_not_gone_on_with(tmp_path, monkeypatch):
     source, made = tmp_path / "some.npy", str(tmp_path / "v.bittern")
     np.save(source, np.random.default_rng(0).standard_normal((50, 8)))
-    plan = collecting.Plan(source=source, n_bits=8)
     with monkeypatch.context() as patch:
         patch.setattr(bt.store.Collection, "finish", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            collecting.create(made, plan)
+            build(made, source)
     np.save(source, np.random.default_rng(1).standard_normal((50, 8)))
-    with pytest.raises(bt.InputError, match=r"is half made, and .*some\.npy has changed since"):
-        collecting.create(made, plan)
+    with pytest.raises(bt.InputError, match=r"unfinished draft, and .*some\.npy has changed since"):
+        build(made, source)
     np.save(source, np.random.default_rng(0).standard_normal((50, 8)))
-    collecting.create(made, plan)
-    with pytest.raises(bt.InputError, match="is there already; add to it"):
-        collecting.create(made, plan)
+    build(made, source)
+    with pytest.raises(bt.InputError, match="exists already; add to it"):
+        build(made, source)
+
+
+def add(place, source):
+    with bt.store.open(place) as collection:
+        return building.add_from(collection, source), len(collection)
 
 
 def test_adding_is_all_or_nothing(folder, tmp_path, monkeypatch):
     made = str(tmp_path / "photos.bittern")
-    collecting.create(made, collecting.Plan(source=folder, features="rgb-moments", n_bits=8))
-    monkeypatch.setattr(collecting, "BATCH", 5)
+    build(made, folder, features="rgb-moments", n_bits=8)
+    monkeypatch.setattr(building, "BATCH", 5)
     encode = bt.store.Recipe.encode
 
     def some(self, things, name):
@@ -285,8 +321,8 @@ def test_adding_is_all_or_nothing(folder, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(bt.store.Recipe, "encode", some)
         with pytest.raises(ZeroDivisionError):
-            collecting.add_to(made, folder / "red")
-    assert collecting.add_to(made, folder / "red").endswith("12 items added, 48 in all.")
+            add(made, folder / "red")
+    assert add(made, folder / "red") == (12, 48)
     assert [path.name for path in tmp_path.iterdir()] == ["photos.bittern"]
 
 
@@ -297,7 +333,5 @@ def test_features_that_learn_are_kept_with_what_they_learned(tmp_path):
         pixels = rng.integers(0, 255, (160, 160, 3)).astype(np.uint8)
         Image.fromarray(pixels).save(tmp_path / f"images/{i:02}.png")
     made = str(tmp_path / "words.bittern")
-    plan = collecting.Plan(source=tmp_path / "images", features="visual-words", n_bits=8)
-    collecting.create(made, plan)
-    question = searching.Question(images=(tmp_path / "images/07.png",), k=1)
-    assert searching.ask(made, question).values.tolist() == [0]
+    build(made, tmp_path / "images", features="visual-words", n_bits=8)
+    assert ask(made, tmp_path / "images/07.png", k=1).values.tolist() == [0]

@@ -19,7 +19,7 @@ from by_hand import (
 )
 
 from bittern import Codes, Relevance, TieProfile
-from bittern.profile import codes as counting
+from bittern.profile import counting
 
 
 @pytest.fixture(params=GROUND_TRUTHS)

@@ -131,7 +131,7 @@ def test_a_file_cut_anywhere_is_a_file_error(path):
             TieProfile.load(path)
 
 
-def test_a_file_with_one_octet_changed_is_never_another_error(path):
+def test_a_file_with_one_byte_changed_is_never_another_error(path):
     PROFILES["real distances"](None).save(path)
     whole = path.read_bytes()
     refused, escaped = 0, []
@@ -142,7 +142,7 @@ def test_a_file_with_one_octet_changed_is_never_another_error(path):
         except FileError:
             refused += 1
         except Exception as error:
-            escaped.append(f"octet {place}: {error!r}")
+            escaped.append(f"byte {place}: {error!r}")
     assert refused
     assert not escaped, "\n".join(escaped[:9])
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bittern.errors import FileError, InputError
+from bittern.io import trec_lines as trec
 from bittern.io.trec import (
     Qrels,
     Run,
@@ -17,7 +18,6 @@ from bittern.io.trec import (
     read_run,
     trec_order,
 )
-from bittern.io.trec import text as trec
 
 
 def slow_rows(text, number):

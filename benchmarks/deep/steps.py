@@ -11,7 +11,7 @@ from cells import Cell, cut_cifar10, fill, read, sets_of
 from results import Section, Target
 
 import bittern as bt
-from bittern.hashing.images import shifted_and_mirrored
+from bittern.hashing.deep.images import shifted_and_mirrored
 from deep.pixels import cut_pixels
 from deep.scores import RUNS, evaluated, values_of
 from deep.table1 import best

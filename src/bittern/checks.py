@@ -1,9 +1,9 @@
-"""Arrays in, good arrays out, or an error that says what to do."""
+"""Checks of what callers pass: a good value comes back, or an error says what to do."""
 
 from __future__ import annotations
 
-import importlib
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ PositionArray = NDArray[np.intp]  # rows of something, counted from 0
 
 
 def check_array(value: Any, name: str) -> NDArray[Any]:
-    """``value`` as an array; rows of different lengths, or what is no array at all, are refused."""
+    """``value`` as an array; its rows must have one length."""
     try:
         return np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
@@ -42,7 +42,7 @@ def check_array(value: Any, name: str) -> NDArray[Any]:
 
 
 def check_type(value: Any, kind: type, name: str) -> None:
-    """Refuse what is not of the kind that is meant."""
+    """Refuse a value of another type."""
     if not isinstance(value, kind):
         raise InputError(f"{name} must be a {kind.__name__}, got {type(value).__name__}.")
 
@@ -64,7 +64,7 @@ def check_count(value: Any, name: str, least: int = 1, most: int | None = None) 
 def check_number(
     value: Any, name: str, *, above: float | None = None, least: float | None = None
 ) -> float:
-    """A finite number within bounds; or an error that names it."""
+    """``value`` as a finite float within bounds."""
     number = isinstance(value, int | float | np.integer | np.floating)
     if not number or isinstance(value, bool) or not np.isfinite(value):
         raise InputError(f"{name} must be a number, got {value!r}.")
@@ -76,7 +76,7 @@ def check_number(
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
-    """One of the choices; or an error that lists them."""
+    """``value`` if it is one of the choices; the error lists them."""
     if value not in choices:
         raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
     return str(value)
@@ -85,7 +85,7 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
 def check_vectors(vectors: ArrayLike, name: str) -> NDArray[np.floating[Any]]:
     """``vectors`` as a finite ``(n, dim)`` array of float32 or float64, C-contiguous.
 
-    float32 and float64 stay what they are; float16 becomes float32 and integers float64.
+    float32 and float64 keep their type; float16 becomes float32 and integers float64.
     """
     v = check_array(vectors, name)
     if v.ndim != 2:
@@ -108,7 +108,7 @@ def check_vectors(vectors: ArrayLike, name: str) -> NDArray[np.floating[Any]]:
 def check_labels(labels: ArrayLike, name: str, n: int | None = None) -> NDArray[Any]:
     """``labels`` as a 1-D array of integers, booleans or strings, one per row.
 
-    Real numbers are taken only where each is whole, so that NaN never equals NaN by accident.
+    Floats pass only if each is whole, so that NaN never equals NaN by accident.
     """
     y = labels if isinstance(labels, np.ndarray) else _listed(labels, name)
     if y.ndim != 1:
@@ -155,8 +155,19 @@ def row_blocks(n: int, row_bytes: int, memory: int = 1 << 24) -> list[slice]:
     return [slice(start, min(n, start + step)) for start in range(0, n, step)]
 
 
+def import_extra(module: str, library: str, extra: str, owner: str) -> Any:
+    """The optional module; if it is missing, the error says which extra of Bittern installs it."""
+    try:
+        __import__(module)
+    except ImportError:
+        raise MissingExtraError(
+            f"{owner}: needs {library}; pip install 'bittern[{extra}]'."
+        ) from None
+    return sys.modules[module]
+
+
 def _listed(labels: Any, name: str) -> NDArray[Any]:
-    """Labels that are no array yet, each kept as it is: NumPy would make 1 and "1" the same."""
+    """A list of labels as an array of objects: NumPy would turn 1 and "1" into the same."""
     if hasattr(labels, "__array__"):
         return np.asarray(labels)
     try:
@@ -196,13 +207,3 @@ def _decoded(labels: NDArray[Any], name: str) -> NDArray[np.str_]:
         return np.char.decode(labels, "utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{name} must be UTF-8 if they are bytes.") from None
-
-
-def import_extra(module: str, library: str, extra: str, owner: str) -> Any:
-    """Import an optional module, or say which extra of this package installs it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtraError(
-            f"{owner}: needs {library}; pip install 'bittern[{extra}]'."
-        ) from None

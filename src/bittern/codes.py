@@ -62,43 +62,51 @@ class Codes:
             raise InputError(f"Codes: bits must be 2-D (n, n_bits), got shape {b.shape}.")
         n, n_bits = b.shape
         check_count(n_bits, "Codes: the number of columns of bits", most=MAX_BITS)
-        octets = np.zeros((n, _n_words(n_bits) * 8), np.uint8)
+        full = np.zeros((n, _n_words(n_bits) * 8), np.uint8)
         for rows in row_blocks(n, n_bits * 8):
             packed = np.packbits(_booleans(b[rows]), axis=1, bitorder="little")
-            octets[rows, : packed.shape[1]] = packed
-        return cls(_as_words(octets), n_bits)
+            full[rows, : packed.shape[1]] = packed
+        return cls(_as_words(full), n_bits)
 
     @classmethod
     def from_packed(
-        cls, octets: ArrayLike, n_bits: int | None = None, bitorder: BitOrder = "big"
+        cls,
+        packed: ArrayLike | None = None,
+        n_bits: int | None = None,
+        bitorder: BitOrder = "big",
+        *,
+        octets: ArrayLike | None = None,
     ) -> Codes:
         """Take ``(n, ceil(n_bits / 8))`` uint8 rows as ``np.packbits(bits, axis=1)`` lays them.
 
         ``n_bits`` defaults to all bits of the row.  FAISS reads the same rows; Hamming distances
-        do not depend on the order of bits in an octet, but :meth:`to_bits` does: pass
-        ``bitorder="little"`` for octets that FAISS's own encoders wrote.
+        do not depend on the order of bits in a byte, but :meth:`to_bits` does: pass
+        ``bitorder="little"`` for bytes that FAISS's own encoders wrote.  ``octets`` is the former
+        name of ``packed``.
         """
-        o = check_array(octets, "Codes: octets")
-        if o.ndim != 2 or o.dtype != np.uint8:
-            raise InputError(f"Codes: octets must be 2-D uint8, got {o.dtype} of shape {o.shape}.")
+        p = check_array(octets if packed is None else packed, "Codes: packed bytes")
+        if p.ndim != 2 or p.dtype != np.uint8:
+            raise InputError(
+                f"Codes: packed bytes must be 2-D uint8, got {p.dtype} of shape {p.shape}."
+            )
         _check_bitorder(bitorder)
         n_bits = check_count(
-            8 * o.shape[1] if n_bits is None else n_bits, "Codes: n_bits", most=MAX_BITS
+            8 * p.shape[1] if n_bits is None else n_bits, "Codes: n_bits", most=MAX_BITS
         )
-        n_octets = -(-n_bits // 8)
-        if o.shape[1] != n_octets:
+        n_bytes = -(-n_bits // 8)
+        if p.shape[1] != n_bytes:
             raise InputError(
-                f"Codes: {n_bits} bits are {n_octets} octets a row, got {o.shape[1]}; "
+                f"Codes: {n_bits} bits take {n_bytes} bytes per row, got {p.shape[1]}; "
                 "pass the n_bits that were packed."
             )
-        full = np.zeros((len(o), _n_words(n_bits) * 8), np.uint8)
-        for rows in row_blocks(len(o), n_octets):
-            full[rows, :n_octets] = _REVERSED[o[rows]] if bitorder == "big" else o[rows]
+        full = np.zeros((len(p), _n_words(n_bits) * 8), np.uint8)
+        for rows in row_blocks(len(p), n_bytes):
+            full[rows, :n_bytes] = _REVERSED[p[rows]] if bitorder == "big" else p[rows]
         return cls(_as_words(full), n_bits)
 
     @classmethod
     def concatenate(cls, parts: Iterable[Codes]) -> Codes:
-        """One collection of the rows of several, in order."""
+        """The rows of several collections, in order."""
         parts = list(parts)
         for part in parts:
             check_type(part, Codes, "Codes: each part of concatenate")
@@ -114,9 +122,9 @@ class Codes:
     def load(
         cls, path: str | os.PathLike[str], *, n_bits: int | None = None, mmap: bool = False
     ) -> Codes:
-        """Read what :meth:`save` wrote, or a plain ``.npy`` of words, octets or bits.
+        """Read what :meth:`save` wrote, or a plain ``.npy`` of words, packed bytes or bits.
 
-        A ``.npy`` of uint8 holds octets as ``np.packbits`` lays them (or 0/1 bits if ``n_bits``
+        A ``.npy`` of uint8 holds bytes as ``np.packbits`` lays them (or 0/1 bits if ``n_bits``
         equals its width), one of uint64 holds words, one of booleans holds bits.  With ``mmap``
         the words stay on disk until they are read.
         """
@@ -124,7 +132,9 @@ class Codes:
             n_bits = check_count(n_bits, "Codes: n_bits", most=MAX_BITS)
         stored = code_files.read(path, mmap=mmap)
         if stored.n_bits is not None and n_bits not in (None, stored.n_bits):
-            raise FileError(f"{path}: holds codes of {stored.n_bits} bits, n_bits={n_bits} asked.")
+            raise FileError(
+                f"{path}: holds codes of {stored.n_bits} bits, n_bits={n_bits} was asked for."
+            )
         try:
             return cls._of(stored.array, stored.n_bits if n_bits is None else n_bits)
         except InputError as error:
@@ -132,7 +142,7 @@ class Codes:
 
     @classmethod
     def _of(cls, array: NDArray[Any], n_bits: int | None) -> Codes:
-        """Codes of words, octets or bits, told apart by their type and width."""
+        """Codes of words, packed bytes or bits; type and width say which."""
         width = array.shape[1]
         if array.dtype == np.uint64:
             return cls(array, 64 * width if n_bits is None else n_bits)
@@ -145,20 +155,20 @@ class Codes:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.npz`` (words and n_bits) or ``.npy`` (the words alone), whole or not at all.
 
-        A ``.npy`` whose length is not a multiple of 64 keeps it in the name of its one field.
+        A ``.npy`` keeps a length that is not a multiple of 64 in the name of its one field.
         """
         code_files.write(path, self.words, self.n_bits)
 
     def to_bits(self) -> NDArray[np.bool_]:
         """Unpack to ``(n, n_bits)`` booleans; the inverse of :meth:`from_bits`."""
-        bits = np.unpackbits(self._octets(), axis=1, count=self.n_bits, bitorder="little")
+        bits = np.unpackbits(self._bytes(), axis=1, count=self.n_bits, bitorder="little")
         return bits.view(np.bool_)
 
     def to_packed(self, bitorder: BitOrder = "big") -> NDArray[np.uint8]:
-        """``(n, ceil(n_bits / 8))`` octets, as ``np.packbits(self.to_bits(), axis=1)``."""
+        """``(n, ceil(n_bits / 8))`` bytes, as ``np.packbits(self.to_bits(), axis=1)``."""
         _check_bitorder(bitorder)
-        octets = self._octets()[:, : -(-self.n_bits // 8)]
-        return _REVERSED[octets] if bitorder == "big" else octets.copy()
+        packed = self._bytes()[:, : -(-self.n_bits // 8)]
+        return _REVERSED[packed] if bitorder == "big" else packed.copy()
 
     def truncate(self, n_bits: int) -> Codes:
         """The first ``n_bits`` bits of every code."""
@@ -198,11 +208,11 @@ class Codes:
     def __repr__(self) -> str:
         return f"<{len(self):,} codes of {self.n_bits} bits>"
 
-    def _octets(self) -> NDArray[np.uint8]:
+    def _bytes(self) -> NDArray[np.uint8]:
         return self.words.astype("<u8", copy=False).view(np.uint8)
 
 
-# Octets with their bits in the opposite order.
+# Every byte with its bits in the opposite order.
 _REVERSED = np.packbits(
     np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1), axis=1, bitorder="little"
 )[:, 0]
@@ -212,8 +222,8 @@ def _n_words(n_bits: int) -> int:
     return -(-n_bits // WORD_BITS)
 
 
-def _as_words(octets: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    return octets.view("<u8").astype(np.uint64, copy=False)
+def _as_words(packed: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    return packed.view("<u8").astype(np.uint64, copy=False)
 
 
 def _booleans(bits: NDArray[Any]) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 BitternError
 ├── InputError          an array or argument breaks a stated rule   (also a ValueError)
-│   ├── PositionError   a row that is not there                     (also an IndexError)
+│   ├── PositionError   a row that does not exist                   (also an IndexError)
 │   └── FileError       a file is missing, damaged or of another kind
 ├── NotFittedError      encode() before fit()                       (also a RuntimeError)
 ├── UnknownNameError    no metric, hasher or dataset of that name   (also a KeyError)
@@ -31,24 +31,24 @@ class InputError(BitternError, ValueError):
 
 
 class PositionError(InputError, IndexError):
-    """A row was asked for that does not exist."""
+    """A row that does not exist."""
 
 
 class FileError(InputError):
-    """A file is missing, damaged, or not what it should be."""
+    """A file is missing, damaged or of another kind."""
 
 
 class NotFittedError(BitternError, RuntimeError):
-    """Something was used before ``fit``."""
+    """A method that needs ``fit`` was called before it."""
 
 
 class UnknownNameError(BitternError, KeyError):
     """A table has no entry of that name."""
 
     def __str__(self) -> str:
-        """The plain sentence; ``KeyError`` would show it quoted."""
+        """The sentence itself; ``KeyError`` would put it in quotes."""
         return str(self.args[0])
 
 
 class MissingExtraError(BitternError, ImportError):
-    """An optional library is needed and not installed."""
+    """An optional library is not installed."""

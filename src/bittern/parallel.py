@@ -1,24 +1,58 @@
-"""Blocks of work over threads, with progress, and a Ctrl-C that is obeyed."""
+"""Work over threads or processes, with a Ctrl-C that is obeyed.
+
+Threads are for compiled loops and for reading; processes are for everything else.  A process that
+dies takes only its own task with it.  Processes end with the one that started them, and leave
+Ctrl-C to it.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
+import signal
+import sys
+import threading
+import traceback
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bittern.checks import check_count
+from bittern.errors import BitternError
 
-__all__ = ["Progress", "available_threads", "run_blocks"]
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+__all__ = [
+    "Outcome",
+    "ProcessEndedError",
+    "Progress",
+    "available_threads",
+    "run_blocks",
+    "run_tasks",
+]
 
 T = TypeVar("T")
+R = TypeVar("R")
 VARIABLE = "BITTERN_THREADS"
 Progress = Callable[[int, int], None]  # called with (done, all) as work goes on
 
+# Products of matrices round differently on two threads than on one, and a bit of a code may flip:
+# so tasks run side by side with one thread each, and only our own exact counting may use more.
+ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OPENCV_FOR_THREADS_NUM",
+)
+
 
 def available_threads(n_threads: int | None = None) -> int:
-    """``n_threads`` as asked, or as BITTERN_THREADS says, or the cores this process may use."""
+    """``n_threads`` if given, otherwise BITTERN_THREADS, otherwise the cores of this process."""
     if n_threads is not None:
         return check_count(n_threads, "n_threads")
     if said := os.environ.get(VARIABLE):
@@ -32,14 +66,14 @@ def run_blocks(
     n_threads: int | None = None,
     after: Callable[[T], None] | None = None,
 ) -> None:
-    """Call ``work`` once for every block; the first error, or Ctrl-C, cancels what has not begun.
+    """Call ``work`` once for every block; the first error, or Ctrl-C, cancels blocks not yet begun.
 
-    The caller's thread takes its share, so that one block, or one thread, costs no other.
-    ``after`` is called in the caller's thread with each finished block.
+    The caller's thread works too, so that one block, or one thread, starts no other.  ``after`` is
+    called in the caller's thread with each finished block.
     """
     waiting, finished = deque(blocks), deque[T]()
 
-    def labour(report: Callable[[], None]) -> None:
+    def work_on(report: Callable[[], None]) -> None:
         try:
             while waiting:
                 try:
@@ -61,11 +95,11 @@ def run_blocks(
 
     n_helpers = min(available_threads(n_threads), len(waiting)) - 1
     if n_helpers < 1:
-        labour(report_finished)
+        work_on(report_finished)
         return
     with ThreadPoolExecutor(n_helpers) as pool:
-        helpers = [pool.submit(labour, lambda: None) for _ in range(n_helpers)]
-        labour(report_finished)
+        helpers = [pool.submit(work_on, lambda: None) for _ in range(n_helpers)]
+        work_on(report_finished)
         try:
             for helper in helpers:
                 helper.result()
@@ -73,3 +107,206 @@ def run_blocks(
         except BaseException:
             waiting.clear()
             raise
+
+
+class ProcessEndedError(BitternError):
+    """A process ended in the middle of a task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T, R]):
+    """A task with its result, or with the error that it raised or that ended its process."""
+
+    task: T
+    result: R | None = None
+    error: Exception | None = None
+
+
+def run_tasks(
+    prepare: Callable[[], Callable[[T], R]],
+    tasks: Iterable[T],
+    jobs: int,
+    *,
+    owner: str,
+    threads: int = 1,
+    finish_begun: bool = False,
+) -> Generator[Outcome[T, R], None, None]:
+    """Work on tasks in ``jobs`` processes at a time; gives the outcome of each as it ends.
+
+    Each process calls ``prepare`` once, and what it returned for each of its tasks; both must be
+    picklable.  ``threads`` is how many our own loops may use in a process.  If the iterator is
+    closed early, or on Ctrl-C, processes end at once, or first finish what they have begun.
+    ``owner`` is the function that errors name.
+    """
+    from multiprocessing.connection import wait
+
+    waiting = deque(tasks)
+    workers: list[_Worker] = []
+    try:
+        while waiting or any(worker.is_busy for worker in workers):
+            for _ in range(min(jobs, len(waiting)) - len(workers)):
+                workers.append(_Worker.start(prepare, owner, threads))
+            for worker in workers:
+                if waiting and not worker.is_busy:
+                    worker.begin(waiting.popleft())
+            ready = wait([worker.connection for worker in workers])
+            for worker in workers:
+                if worker.connection in ready and (outcome := worker.receive()) is not None:
+                    yield outcome
+            workers = [worker for worker in workers if not worker.is_gone]
+        finish_begun = False
+    finally:
+        try:
+            for worker in workers if finish_begun else ():
+                worker.finish()
+        finally:
+            for worker in workers:
+                worker.stop()
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A process, seen from the one that started it."""
+
+    process: Any
+    connection: Connection
+    owner: str
+    task: Any = None
+    is_busy: bool = False
+    is_ready: bool = False
+    is_gone: bool = False
+
+    @classmethod
+    def start(cls, prepare: Callable[[], Any], owner: str, threads: int) -> _Worker:
+        """A process that begins from nothing: it inherits no threads and no locks."""
+        from multiprocessing import get_context
+
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, prepare), daemon=True)
+        with _child_environment(threads), _interrupts_held():
+            process.start()
+        theirs.close()
+        return cls(process, ours, owner)
+
+    def begin(self, task: Any) -> None:
+        """Send it a task."""
+        self.task, self.is_busy = task, True
+        with suppress(OSError):  # it is gone, which receive() finds out
+            self.connection.send(task)
+
+    def receive(self) -> Outcome[Any, Any] | None:
+        """The outcome of its task; None if it has only become ready, or died without a task."""
+        try:
+            result, error = self.connection.recv()
+        except (EOFError, OSError):
+            result, error = None, self._death()
+        if not self.is_ready and not self.is_gone:
+            self.is_ready = True
+            if error is not None:  # of prepare()
+                raise error
+            return None
+        if not self.is_busy:  # it died while it had nothing to do
+            return None
+        self.is_busy = False
+        return Outcome(self.task, result, error)
+
+    def finish(self) -> None:
+        """Wait for the end of its task."""
+        with suppress(Exception):  # of starting it: there is another error already
+            while self.is_busy and not self.is_gone:
+                self.receive()
+
+    def stop(self) -> None:
+        """End it now."""
+        self.process.terminate()
+        self.process.join(5)
+        if self.process.is_alive():
+            self.process.kill()
+        self.connection.close()
+
+    def _death(self) -> ProcessEndedError:
+        self.is_gone = True
+        self.process.join()
+        code = self.process.exitcode
+        killed = code is not None and code < 0
+        if not self.is_ready and not killed:
+            raise BitternError(
+                f"{self.owner}: a process ended before it began; in a script, call {self.owner}() "
+                "below `if __name__ == '__main__':`."
+            )
+        how = f"signal {-code}" if killed else f"exit code {code}"
+        return ProcessEndedError(f"the process ended with {how}; use fewer jobs if memory ran out.")
+
+
+def _serve(connection: Connection, prepare: Callable[[], Callable[[Any], Any]]) -> None:
+    """The life of a process: get ready, then work on tasks until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that half a file is removed
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        function = prepare()
+    except Exception as error:
+        connection.send((None, _portable(error)))
+        return
+    connection.send((None, None))
+    with suppress(EOFError):
+        while True:
+            task = connection.recv()
+            connection.send(_attempt(function, task))
+
+
+def _attempt(function: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | None]:
+    try:
+        return function(task), None
+    except Exception as error:
+        return None, _portable(error)
+
+
+def _portable(error: Exception) -> Exception:
+    """The error as it can be sent, with a note of where it was raised if it is unexpected."""
+    if not isinstance(error, BitternError):
+        error.add_note("".join(traceback.format_exception(error)))
+    try:
+        return pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def _end_with_parent() -> None:
+    """Leave as soon as the process that started this one is gone, which may have been killed."""
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back in this thread for a moment; a process that starts now inherits that."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _child_environment(threads: int) -> Iterator[None]:
+    """The variables that a process which starts now will see."""
+    wanted = dict.fromkeys(ONE_THREAD, "1") | {VARIABLE: str(threads)}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -13,10 +13,9 @@ PATIENCE = 1.0  # seconds before a bar appears
 
 
 class Bar:
-    """A bar on the terminal's error stream; elsewhere nothing is shown.
+    """A bar on the terminal's error stream; nothing is shown if that is not a terminal.
 
-    One at a time: while one is shown, those of parts of the work, which would write over it, are
-    not.
+    Only one bar is shown at a time: bars for parts of the work would overwrite it.
     """
 
     _is_one_shown: ClassVar[bool] = False
@@ -30,7 +29,7 @@ class Bar:
         return self
 
     def __call__(self, done: int, total: int, note: str = "") -> None:
-        """Show that ``done`` of ``total`` is done, with a note beside it."""
+        """Show ``done`` of ``total``, with a note beside it."""
         if self._bar is None and monotonic() - self._began > PATIENCE:
             self._start(total)
         if self._bar is not None:
@@ -57,10 +56,7 @@ class Bar:
 
 
 def track(steps: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """The steps one after the other, behind a bar that says ``what`` they are.
-
-    One step alone has no progress to show.
-    """
+    """Iterate over ``steps`` with a bar labelled ``what``; a single step shows no bar."""
     if total is None:
         total = len(steps) if isinstance(steps, Sized) else 0
     if total == 1:

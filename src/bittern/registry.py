@@ -1,4 +1,4 @@
-"""Tables of names that refuse unknown names kindly."""
+"""Tables of names that suggest the nearest name for an unknown one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Registry(Mapping[str, T]):
         return f"<{len(self)} {self.kind}s: {', '.join(self)}>"
 
     def refusal(self, name: object) -> str:
-        """The sentence that turns ``name`` away: the nearest known names, or all of them."""
+        """The error for an unknown ``name``: it lists the nearest known names, or all of them."""
         near = difflib.get_close_matches(str(name), self._entries, n=3)
         hint = (
             f"did you mean {' or '.join(map(repr, near))}?"

@@ -10,7 +10,7 @@ from bittern.errors import BitternError
 
 
 def jpeg(colour=(200, 30, 30), size=(4, 3), kind="JPEG"):
-    """The bytes of a image of one colour, ``size`` wide and high."""
+    """The bytes of an image of one colour, ``size`` wide and high."""
     buffer = io.BytesIO()
     Image.new("RGB", size, colour).save(buffer, kind)
     return buffer.getvalue()
@@ -37,10 +37,10 @@ def flips(content, n, random_state=0):
     rng = np.random.default_rng(random_state)
     copies = []
     for _ in range(n):
-        octets = np.frombuffer(content, np.uint8).copy()
-        where = rng.integers(0, len(octets), rng.integers(1, 4))
-        octets[where] ^= rng.integers(1, 256, len(where), dtype=np.uint8)
-        copies.append(octets.tobytes())
+        content_bytes = np.frombuffer(content, np.uint8).copy()
+        where = rng.integers(0, len(content_bytes), rng.integers(1, 4))
+        content_bytes[where] ^= rng.integers(1, 256, len(where), dtype=np.uint8)
+        copies.append(content_bytes.tobytes())
     return copies
 
 

@@ -11,7 +11,7 @@ from bittern.data.balance import (
     AtRandom,
     ByClass,
     ByRarestLabel,
-    Draws,
+    Shuffler,
     balance_of,
     disjoint_sets,
     most_frequent,
@@ -51,7 +51,7 @@ def test_classes_differ_by_at_most_one(labels, n, seed):
     everything = np.arange(len(labels))
     balance = balance_of(dataset(labels=labels))
     try:
-        chosen = balance.sample(n, everything, Draws(seed), "sample")
+        chosen = balance.sample(n, everything, Shuffler(seed), "sample")
     except InputError as refusal:
         assert str(n) in str(refusal)
         return
@@ -72,11 +72,11 @@ def test_a_class_sample_is_refused_only_if_there_is_none(labels, seed):
     least, more = sizes.min(), np.sum(sizes > sizes.min())
     most = least * len(present) + more  # one more where there is one more
     if most == sizes.sum():
-        balance.sample(int(most), np.arange(len(labels)), Draws(seed), "sample")
+        balance.sample(int(most), np.arange(len(labels)), Shuffler(seed), "sample")
     else:
-        balance.sample(int(most), np.arange(len(labels)), Draws(seed), "sample")
+        balance.sample(int(most), np.arange(len(labels)), Shuffler(seed), "sample")
         with pytest.raises(InputError):
-            balance.sample(int(most) + 1, np.arange(len(labels)), Draws(seed), "sample")
+            balance.sample(int(most) + 1, np.arange(len(labels)), Shuffler(seed), "sample")
 
 
 @given(taggings, st.integers(1, 30), st.integers(0, 9), st.booleans())
@@ -84,7 +84,7 @@ def test_labels_are_drawn_for_in_shares_that_differ_by_at_most_one(tags, n, seed
     given_tags = scipy.sparse.csr_array(tags) if is_sparse else tags
     balance = balance_of(dataset(tags=given_tags))
     try:
-        chosen = balance.sample(n, np.arange(len(tags)), Draws(seed), "sample")
+        chosen = balance.sample(n, np.arange(len(tags)), Shuffler(seed), "sample")
     except InputError:
         return
     assert len(np.unique(chosen)) == n
@@ -100,7 +100,7 @@ def test_the_rarest_label_draws_first():
     tags[:, 1] = True
     for seed in range(20):
         chosen = ByRarestLabel(tags, ("rare", "common")).sample(
-            4, np.arange(40), Draws(seed), "sample"
+            4, np.arange(40), Shuffler(seed), "sample"
         )
         assert {0, 1} <= set(chosen.tolist())
         assert len(chosen) == 4
@@ -112,7 +112,7 @@ def test_samples_of_equal_classes_leave_equal_classes():
     balance = balance_of(dataset(labels=labels))
     sizes = {"queries": 10, "train": 5, "validation_queries": 23, "validation_database": 41}
     for seed in range(10):
-        sets = disjoint_sets(balance, sizes, np.arange(140), Draws(seed), "made")
+        sets = disjoint_sets(balance, sizes, np.arange(140), Shuffler(seed), "made")
         used = np.concatenate(list(sets.values()))
         assert len(np.unique(used)) == 79
         left = np.setdiff1d(np.arange(140), used)
@@ -128,7 +128,7 @@ def test_without_labels_a_sample_is_plain():
 
 
 def test_every_item_is_equally_likely():
-    drawn = [AtRandom().sample(3, np.arange(6), Draws(seed), "") for seed in range(2000)]
+    drawn = [AtRandom().sample(3, np.arange(6), Shuffler(seed), "") for seed in range(2000)]
     counts = np.bincount(np.concatenate(drawn))
     # Binomial(2000, 1/2) has a deviation of 22; five of them either way.
     assert (np.abs(counts - 1000) < 112).all()
@@ -136,10 +136,10 @@ def test_every_item_is_equally_likely():
 
 def test_draws_are_the_same_on_every_machine_and_in_every_version():
     # PCG64's raw stream is fixed by NumPy's NEP 19; these were written down with NumPy 2.4.
-    order = Draws(0, 0).shuffled(np.arange(10))
+    order = Shuffler(0, 0).shuffled(np.arange(10))
     assert order.tolist() == GOLDEN_ORDER
-    assert Draws(0, 1).shuffled(np.arange(10)).tolist() != GOLDEN_ORDER
-    assert Draws(1, 0).shuffled(np.arange(10)).tolist() != GOLDEN_ORDER
+    assert Shuffler(0, 1).shuffled(np.arange(10)).tolist() != GOLDEN_ORDER
+    assert Shuffler(1, 0).shuffled(np.arange(10)).tolist() != GOLDEN_ORDER
 
 
 GOLDEN_ORDER = [7, 9, 4, 3, 0, 6, 5, 2, 8, 1]
@@ -150,32 +150,38 @@ GOLDEN_ORDER = [7, 9, 4, 3, 0, 6, 5, 2, 8, 1]
     [
         (
             lambda: ByClass(np.array([0] * 9 + [1]), ("cat", "dog")).sample(
-                4, np.arange(10), Draws(), "standard: queries"
+                4, np.arange(10), Shuffler(), "standard: queries"
             ),
             r"standard: queries: 4 items over 2 classes need 2 of class 'dog', 1 are left",
         ),
         (
             lambda: ByRarestLabel(np.eye(3, dtype=bool), ("a", "b", "c")).sample(
-                3, np.array([0, 1]), Draws(), "x"
+                3, np.array([0, 1]), Shuffler(), "x"
             ),
-            r"x: 3 items asked for, 2 are there",
+            r"x: 3 items asked for, but only 2 are available",
         ),
         (
             lambda: ByRarestLabel(np.eye(3, dtype=bool)[[0, 0, 1]], ("a", "b", "c")).sample(
-                3, np.arange(3), Draws(), "x"
+                3, np.arange(3), Shuffler(), "x"
             ),
             None,
         ),
         (
             lambda: ByRarestLabel(np.eye(2, dtype=bool)[[0, 0, 0, 1]], ("a", "b")).sample(
-                4, np.arange(4), Draws(), "x"
+                4, np.arange(4), Shuffler(), "x"
             ),
             r"x: 2 items needed for label 'b', 1 are left",
         ),
-        (lambda: AtRandom().sample(3, np.arange(2), Draws(), "x"), r"3 items asked for, 2 are"),
-        (lambda: Draws(-1), r"random_state must be at least 0, got -1"),
-        (lambda: Draws(0, 1.5), r"run must be a whole number"),
-        (lambda: most_frequent(np.eye(3, dtype=bool), 4), r"4 labels asked for, 3 are in use"),
+        (
+            lambda: AtRandom().sample(3, np.arange(2), Shuffler(), "x"),
+            r"3 items asked for, but only 2",
+        ),
+        (lambda: Shuffler(-1), r"random_state must be at least 0, got -1"),
+        (lambda: Shuffler(0, 1.5), r"run must be a whole number"),
+        (
+            lambda: most_frequent(np.eye(3, dtype=bool), 4),
+            r"4 labels asked for, but only 3 are in use",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_with_the_numbers(call, says):

@@ -7,8 +7,7 @@ from typer.testing import CliRunner
 import bittern as bt
 from bittern.cli import app
 from bittern.data.catalogue import DATASETS, folder_of, spec_of
-from bittern.data.describe import describe, list_datasets, parse_options
-from bittern.data.statistics import statistics
+from bittern.data.describe import describe, list_datasets, parse_options, statistics
 
 PAPERS = ["cifar10", "labelme", "nuswide", "sift1m", "wiki", "corel", "trecvid2003"]
 
@@ -71,7 +70,7 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 
 
 def test_statistics_are_those_of_the_methodology(tmp_path):
-    # Five items, two classes: one label an item, 5 / 2 items a label.
+    # Five items, two classes: one label per item, 5 / 2 items per label.
     found = statistics(bt.load("arrays", root=own_arrays(tmp_path / "a.npz")))
     assert (found.n_items, found.n_labels) == (5, 2)
     assert (found.labels_per_item, found.items_per_label) == (1.0, 2.5)
@@ -127,7 +126,7 @@ def test_info_reads_and_describes(tmp_path):
     answer = data("info", "arrays", "--root", own_arrays(tmp_path / "a.npz"))
     assert answer.exit_code == 0
     assert answer.output.startswith("arrays: ")
-    assert "items a label       2.5" in answer.output
+    assert "items per label     2.5" in answer.output
 
 
 def test_info_passes_options_on(tmp_path):

@@ -183,7 +183,7 @@ def test_labels_that_contain_themselves_are_refused_at_once(tmp_path):
 def test_binary_batches_are_whole_records(tmp_path, size):
     folder = write_binary(tmp_path / "c")
     (folder / "data_batch_4.bin").write_bytes(bytes(size))
-    with pytest.raises(FileError, match=rf"data_batch_4\.bin: .*3073 bytes, {size} are no whole"):
+    with pytest.raises(FileError, match=rf"data_batch_4\.bin: .*3073 bytes each, got {size}"):
         cifar10.load(folder)
 
 
@@ -253,7 +253,7 @@ def test_features_are_found_below_the_root(tmp_path, where):
         ),
         (
             {"gist": np.zeros((7, 512), "f2"), "label": np.zeros(7, int)},
-            "7 items are no six batches",
+            "7 items cannot be six batches",
         ),
         ({"gist": np.zeros((6, 512), "f2"), "label": np.full(6, 10)}, "labels must be 0 to 9"),
         ({"gist": np.array([{}], object)}, "holds pickled objects, which could run code"),

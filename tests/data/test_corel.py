@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from format_true import count_refused, flips, jpeg, shared_folder, truncations, write
 
+from bittern.data.images import ZipImages
 from bittern.data.readers import corel
-from bittern.data.zipimages import ZipImages
 from bittern.errors import BitternError, FileError, InputError, UnknownNameError
 
 IDS = [1000, 1001, 10005, 12000, 12001]  # CDs 1, 10, 12
@@ -260,7 +260,7 @@ def test_damage_ends_in_our_error(tmp_path):
 
 
 def test_damaged_images_end_in_our_error(tmp_path):
-    from bittern.data.rows import ImageFiles
+    from bittern.data.images import ImageFiles
 
     for kind in ("JPEG", "PNG", "GIF", "TIFF", "BMP"):
         path = write(tmp_path / f"image.{kind.lower()}", jpeg(size=(9, 7), kind=kind))

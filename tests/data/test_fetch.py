@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from test_archives import tar
 
-from bittern.data.fetch import data_root, fetch
+from bittern.data.catalogue import data_root
+from bittern.data.dataset import DatasetSpec, RemoteFile
+from bittern.data.fetch import fetch
 from bittern.data.readers import cifar10, digits, labelme, mnist, sift1m
-from bittern.data.spec import DatasetSpec, Source
 from bittern.errors import FileError
 
 CONTENT = bytes(range(256)) * 3000
@@ -80,7 +81,7 @@ def spec_of(*sources, **more):
 @pytest.mark.parametrize("checksum", [SHA256, MD5, None])
 def test_a_file_comes_whole_and_nothing_is_left_over(site, tmp_path, checksum):
     seen = []
-    spec = spec_of(Source(site["url"] + "/a.bin", "a.bin", checksum))
+    spec = spec_of(RemoteFile(site["url"] + "/a.bin", "a.bin", checksum))
     paths = fetch(spec, tmp_path, progress=lambda *said: seen.append(said))
     assert paths == [tmp_path / "toy" / "a.bin"]
     assert paths[0].read_bytes() == CONTENT
@@ -90,14 +91,14 @@ def test_a_file_comes_whole_and_nothing_is_left_over(site, tmp_path, checksum):
 
 
 def test_what_is_there_is_not_fetched_again(site, tmp_path):
-    spec = spec_of(Source(site["url"] + "/a.bin", "a.bin", SHA256))
+    spec = spec_of(RemoteFile(site["url"] + "/a.bin", "a.bin", SHA256))
     fetch(spec, tmp_path)
     fetch(spec, tmp_path)
     assert site["requests"] == [None]
 
 
 def test_a_broken_download_is_continued(site, tmp_path):
-    spec = spec_of(Source(site["url"] + "/a.bin", "a.bin", SHA256))
+    spec = spec_of(RemoteFile(site["url"] + "/a.bin", "a.bin", SHA256))
     site["habits"]["break_at"] = 500_000
     with pytest.raises(FileError, match="toy could not be downloaded"):
         fetch(spec, tmp_path)
@@ -113,28 +114,28 @@ def test_a_publisher_without_ranges_is_asked_from_the_start(site, tmp_path):
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "a.bin.part").write_bytes(b"other bytes")
     site["habits"]["ranges"] = False
-    spec = spec_of(Source(site["url"] + "/a.bin", "a.bin", SHA256))
+    spec = spec_of(RemoteFile(site["url"] + "/a.bin", "a.bin", SHA256))
     assert fetch(spec, tmp_path)[0].read_bytes() == CONTENT
 
 
 def test_a_whole_part_needs_no_more(site, tmp_path):
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "a.bin.part").write_bytes(CONTENT)
-    spec = spec_of(Source(site["url"] + "/a.bin", "a.bin", SHA256))
+    spec = spec_of(RemoteFile(site["url"] + "/a.bin", "a.bin", SHA256))
     assert fetch(spec, tmp_path)[0].read_bytes() == CONTENT
 
 
 def test_without_a_checksum_nothing_is_continued(site, tmp_path):
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "a.bin.part").write_bytes(b"of another version")
-    spec = spec_of(Source(site["url"] + "/a.bin", "a.bin"))
+    spec = spec_of(RemoteFile(site["url"] + "/a.bin", "a.bin"))
     assert fetch(spec, tmp_path)[0].read_bytes() == CONTENT
     assert site["requests"] == [None]
 
 
 @pytest.mark.parametrize("checksum", ["0" * 64, "md5:" + "0" * 32])
 def test_a_file_of_another_checksum_never_takes_the_name(site, tmp_path, checksum):
-    spec = spec_of(Source(site["url"] + "/a.bin", "a.bin", checksum))
+    spec = spec_of(RemoteFile(site["url"] + "/a.bin", "a.bin", checksum))
     with pytest.raises(FileError, match=r"a\.bin: toy could not be downloaded .*by other means"):
         fetch(spec, tmp_path)
     assert list((tmp_path / "toy").iterdir()) == []
@@ -142,7 +143,7 @@ def test_a_file_of_another_checksum_never_takes_the_name(site, tmp_path, checksu
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/a.bin", "ftp://127.0.0.1:9/a.bin"])
 def test_where_the_network_refuses_it_says_which_file_to_put_where(tmp_path, url):
-    spec = spec_of(Source(url, "a.bin", SHA256))
+    spec = spec_of(RemoteFile(url, "a.bin", SHA256))
     with pytest.raises(FileError) as caught:
         fetch(spec, tmp_path)
     said = str(caught.value)
@@ -155,12 +156,12 @@ def test_where_the_network_refuses_it_says_which_file_to_put_where(tmp_path, url
 
 def test_a_page_that_is_not_there_is_said(site, tmp_path):
     with pytest.raises(FileError, match="404"):
-        fetch(spec_of(Source(site["url"] + "/b.bin", "b.bin")), tmp_path)
+        fetch(spec_of(RemoteFile(site["url"] + "/b.bin", "b.bin")), tmp_path)
 
 
 def test_wanted_members_are_unpacked_beside_the_archive(site, tmp_path):
     site["files"]["/a.tar.gz"] = gzip.compress(tar((b"in/a.bin", b"alpha"), (b"in/b", b"beta")))
-    source = Source(site["url"] + "/a.tar.gz", "a.tar.gz", unpack=(("in/a.bin", 5),))
+    source = RemoteFile(site["url"] + "/a.tar.gz", "a.tar.gz", unpack=(("in/a.bin", 5),))
     paths = fetch(spec_of(source), tmp_path)
     assert [path.name for path in paths] == ["a.tar.gz", "a.bin"]
     assert (tmp_path / "toy" / "in" / "a.bin").read_bytes() == b"alpha"
@@ -168,7 +169,7 @@ def test_wanted_members_are_unpacked_beside_the_archive(site, tmp_path):
 
 
 def test_nothing_is_printed(site, tmp_path, capfd):
-    fetch(spec_of(Source(site["url"] + "/a.bin", "a.bin")), tmp_path)
+    fetch(spec_of(RemoteFile(site["url"] + "/a.bin", "a.bin")), tmp_path)
     assert capfd.readouterr() == ("", "")
 
 

@@ -22,7 +22,7 @@ def pets(tmp_path):
     write(root / "cat" / "old" / "c.jpeg", jpeg((255, 0, 0), size=(2, 5)))
     write(root / "cat" / ".thumb.jpg", b"hidden")
     write(root / ".git" / "x.jpg", b"hidden")
-    write(root / "cat" / "readme.txt", b"not a image")
+    write(root / "cat" / "readme.txt", b"not an image")
     return root
 
 
@@ -35,7 +35,7 @@ def test_sub_folders_are_classes(pets):
     assert dataset.tags is None
     assert dataset["image"][1].shape == (5, 2, 3)
     assert dataset["image"][2][0, 0].tolist() == [0, 0, 255]
-    assert dataset.notes == ("3 images; 2 hidden and 1 other files passed over.",)
+    assert dataset.notes == ("3 images; 2 hidden and 1 other files skipped.",)
 
 
 def test_images_are_found_from_another_place(pets, monkeypatch):
@@ -161,7 +161,7 @@ def test_a_manifest_of_another_name_and_without_labels(pets):
     dataset = folder.load(pets, manifest="meta/some.csv")
     assert dataset.class_names == ("cat",)  # from the sub-folder
     assert dataset.tag_names == ("red",)
-    assert "2 images not in it were left out" in dataset.notes[1]
+    assert "2 images not in it were skipped" in dataset.notes[1]
 
 
 def test_whole_numbers_are_labels_too(pets):
@@ -176,7 +176,7 @@ def test_whole_numbers_are_labels_too(pets):
     ("rows", "says"),
     [
         ("cat/a.jpg,cat,\ncat/zzz.jpg,cat,", r"line 3: there is no file 'cat/zzz\.jpg'"),
-        ("cat/a.jpg,cat,\ncat/../cat/a.jpg,cat,", r"line 3: 'cat/a\.jpg' is named again, .*line 2"),
+        ("cat/a.jpg,cat,\ncat/../cat/a.jpg,cat,", r"line 3: 'cat/a\.jpg' is repeated, .*line 2"),
         ("cat/a.jpg,,red", r"line 2: the label must be a word"),
         ("cat/a.jpg", r"line 2: the label must be a word"),
         (",cat,", r"line 2: a row must have a path"),
@@ -237,7 +237,7 @@ def test_other_refusals(pets, tmp_path):
     with pytest.raises(FileError, match=r"one of them path; got \['file;label'\]"):
         folder.load(pets)
     write(pets / "manifest.csv", "path,label,label\n")
-    with pytest.raises(FileError, match="label comes twice"):
+    with pytest.raises(FileError, match="label is repeated"):
         folder.load(pets)
     write(pets / "manifest.jsonl", JSONL)
     with pytest.raises(FileError, match="say which"):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numeric_damage import flips, survivors, truncations
 
-from bittern.data.readers.idx import read_idx
+from bittern.data.readers.mnist import read_idx
 from bittern.errors import FileError
 
 
@@ -51,12 +51,12 @@ def test_plain_files_are_mapped(tmp_path):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "is no idx file, it starts with nothing"),
-        (b"\0\0\x08", "is no idx file"),
-        (b"\x01\0\x08\x01" + bytes(4), "is no idx file, it starts with 01 00 08 01"),
-        (b"\0\0\x07\x01" + bytes(4), "is no idx file"),
-        (b"\0\0\x08\0", "is no idx file"),
-        (b"\0\0\x08\x03" + bytes(8), "is truncated within its header"),
+        (b"", "not an idx file, it starts with nothing"),
+        (b"\0\0\x08", "not an idx file"),
+        (b"\x01\0\x08\x01" + bytes(4), "not an idx file, it starts with 01 00 08 01"),
+        (b"\0\0\x07\x01" + bytes(4), "not an idx file"),
+        (b"\0\0\x08\0", "not an idx file"),
+        (b"\0\0\x08\x03" + bytes(8), "is truncated inside its header"),
         (idx((2, 3), b"12345"), r"shape \(2, 3\) has 6 bytes, the file holds fewer"),
         (idx((2, 3), b"1234567"), r"shape \(2, 3\) has 6 bytes, the file holds more"),
         (idx((2**31 - 1,) * 8, b"x"), "promises|holds fewer"),

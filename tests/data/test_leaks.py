@@ -9,8 +9,9 @@ from made_sets import dataset
 from PIL import Image
 
 from bittern.data import Dataset
+from bittern.data.images import ImageFiles
 from bittern.data.leaks import find_leaks
-from bittern.data.rows import ImageFiles, RowView, SparseRows, Texts
+from bittern.data.rows import RowView, SparseRows, Texts
 from bittern.data.splits import Split
 from bittern.errors import InputError
 
@@ -31,7 +32,7 @@ def halves(n, **more):
 def textbook_number(rows, split):
     """Items with an equal item behind a wall, pair by pair."""
     guilty = set()
-    for one, other in split.walls:
+    for one, other in split.disjoint_pairs:
         for p in split.sets[one]:
             for q in split.sets[other]:
                 if np.array_equal(rows[p], rows[q]) and np.any(rows[p]):
@@ -62,7 +63,7 @@ def test_the_report_counts_and_names_the_first():
     (leak,) = report.leaks
     assert (leak.one, leak.other, leak.n_one, leak.n_other) == ("queries", "database", 1, 2)
     assert leak.examples == (("image-3", "image-12"),)
-    assert "3 of 30 items have a twin behind one of 3 walls" in str(report)
+    assert "30 items checked: 3 have a duplicate in a set that should be disjoint" in str(report)
     assert "1 of 10 queries are also among database (2 of 10): image-3 = image-12" in str(report)
 
 
@@ -77,7 +78,7 @@ def test_sets_that_overlap_on_purpose_are_no_leak():
         parts=(("train", "database"),),
     )
     assert find_leaks(dataset(rows=rows), split).is_clean
-    rows[12] = rows[17]  # twins within the database, one of which trains: behind no wall
+    rows[12] = rows[17]  # duplicates within the database, one of which trains, are allowed
     assert find_leaks(dataset(rows=rows), split).is_clean
     rows[2] = rows[17]
     report = find_leaks(dataset(rows=rows), split)
@@ -119,8 +120,8 @@ def made_images(tmp_path):
     return paths, twin
 
 
-def test_images_are_compared_by_their_pixels(images):
-    paths, twin = images
+def test_images_are_compared_by_their_pixels(made_images):
+    paths, twin = made_images
     assert find_leaks(dataset(rows=ImageFiles(paths)), halves(9)).is_clean
     paths[4] = twin
     report = find_leaks(dataset(rows=ImageFiles(paths)), halves(9))
@@ -142,16 +143,18 @@ def test_arrays_of_images_and_texts():
     assert find_leaks(both, halves(6), "text").number == 2
 
 
-def test_a_black_image_is_a_image():
+def test_a_black_image_is_an_image():
     images = np.zeros((3, 2, 2, 3), dtype=np.uint8)
     assert find_leaks(dataset(rows=images), halves(3)).number == 3
 
 
-def test_screening_that_cannot_tell_rows_apart_is_settled_by_digests(monkeypatch):
+def test_digests_decide_where_checksums_are_equal(monkeypatch):
     from bittern.data import leaks
 
     monkeypatch.setattr(
-        leaks, "_screen", lambda rows: (np.zeros(len(rows), np.uint64), np.zeros(len(rows), bool))
+        leaks,
+        "_checksums",
+        lambda rows: (np.zeros(len(rows), np.uint64), np.zeros(len(rows), bool)),
     )
     rows = np.arange(1, 31, dtype=np.float32)[:, None]
     rows[20] = rows[4]

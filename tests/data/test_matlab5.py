@@ -80,8 +80,8 @@ GOOD = matrix(b"a", (1, 1), 9, struct.pack("<d", 1))
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "is no MATLAB 5 file"),
-        (HEADER + b"\x00\x02IM", "is no MATLAB 5 file"),
+        (b"", "is not a MATLAB 5 file"),
+        (HEADER + b"\x00\x02IM", "is not a MATLAB 5 file"),
         (file_of(GOOD, GOOD), "has the variable 'a' twice"),
         (file_of(element(9, bytes(8))), "an element of type 9 where a variable should be"),
         (file_of(GOOD[:-1]), "truncated"),

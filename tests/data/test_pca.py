@@ -6,8 +6,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bittern.data.pca import PCA
 from bittern.data.rows import RowView, SparseRows
+from bittern.data.steps import PCA
 
 SOLVERS = ["svd", "covariance", "randomised", "auto"]
 

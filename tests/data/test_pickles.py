@@ -116,14 +116,17 @@ RECONSTRUCT = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n"
         (b"P1\n.", "asks for PERSID"),
         (b"(ios\nsystem\n.", "asks for INST"),
         (b"(K\x01o.", "asks for OBJ"),
-        (b"\x80\x02K\x01)R.", "called that is no function"),
-        (b"\x80\x02cnumpy\nndarray\n(K\x05t\x85R.", "called that is no function"),
+        (b"\x80\x02K\x01)R.", "not callable"),
+        (b"\x80\x02cnumpy\nndarray\n(K\x05t\x85R.", "not callable"),
         (b"\x80\x02cnumpy\ndtype\nU\x01OK\x00K\x01\x87R.", "not one of plain numbers"),
         (b"\x80\x02cnumpy\ndtype\nU\x0c(1000000,)u1K\x00K\x01\x87R.", "not one of plain numbers"),
-        (b"\x80\x02}U\x01aK\x01K\x02s.", "no dict"),
+        (b"\x80\x02}U\x01aK\x01K\x02s.", "does not support item assignment"),
         (b"\x80\x02}K\x01K\x02s.", "keys are text"),
+        (b"\x80\x02}(K\x01K\x02u.", "keys are text"),
+        (b"(K\x01K\x02d.", "keys are text"),
+        (b"c_codecs\nencode\n}U\x01aK\x01sb.", "only arrays and dtypes have a state"),
         (b"\x80\x02h\x05.", "not a readable pickle"),
-        (b"\x80\x02R.", "stack is empty"),
+        (b"\x80\x02R.", "pop from empty list"),
         (b"\x80\x02}U\x01a" + RECONSTRUCT + b"K\x00\x85U\x01b\x87Rs.", "array .* has no content"),
     ],
 )
@@ -167,6 +170,12 @@ def test_shared_tuples_are_no_keys():
     pickled = b"\x80\x02}N" + b"q\x00h\x00\x86" * 60 + b"K\x01s."
     with pytest.raises(FileError, match="keys are text"):
         read_pickle(pickled, "p")
+
+
+def test_deep_tuples_are_no_keys():
+    # Hashing them would overflow the stack of the process.
+    with pytest.raises(FileError, match="keys are text"):
+        read_pickle(b"\x80\x02}N" + b"\x85" * 500_000 + b"K\x01s.", "p")
 
 
 def test_too_many_bytes_and_too_many_steps_are_refused(monkeypatch):

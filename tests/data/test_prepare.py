@@ -11,8 +11,15 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from bittern.data.prepare import PCA, Centre, PreparedRows, UnitLength, make_steps, prepared
-from bittern.data.rows import ImageFiles, RowView, SparseRows, Texts
+from bittern.data.images import ImageFiles
+from bittern.data.prepare import PreparedRows, prepared
+from bittern.data.rows import RowView, SparseRows, Texts
+from bittern.data.steps import (
+    PCA,
+    Centre,
+    UnitLength,
+    make_steps,
+)
 from bittern.errors import InputError
 
 rows_of_numbers = arrays(
@@ -168,12 +175,12 @@ IMAGES = dataset(rows=np.zeros((4, 2, 2, 3), np.uint8))
         ),
         (
             lambda: prepared(dataset(rows=SparseRows(scipy.sparse.eye(4))), [1], ["centre"]),
-            r"Centre: sparse rows would become full; use PCA",
+            r"Centre: sparse rows would become dense; use PCA",
         ),
-        (lambda: Centre().fit(scipy.sparse.eye(4)), r"sparse rows would become full"),
+        (lambda: Centre().fit(scipy.sparse.eye(4)), r"sparse rows would become dense"),
         (lambda: Centre().fit([[np.nan]]), r"Centre: Input X contains NaN"),
         (lambda: PCA(2, solver="exact").fit(np.eye(3)), r"solver must be one of \['auto', 'svd'"),
-        (lambda: PCA(2, solver="svd").fit(scipy.sparse.eye(4)), r"would fill sparse rows"),
+        (lambda: PCA(2, solver="svd").fit(scipy.sparse.eye(4)), r"would make sparse rows dense"),
         (lambda: PCA(0).fit(np.eye(3)), r"n_components must be at least 1"),
         (lambda: PCA(1).fit(np.eye(3)).transform(np.eye(4)), r"4 features.* 3 features"),
     ],

@@ -104,9 +104,9 @@ def test_wrong_files_are_refused_by_name(tmp_path, change, says):
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ([[0, 1]] * 2, "neighbours of 2 queries, there are 3"),
-        ([[0, 7]] * 3, "must be among the 7 of the database"),
-        ([[0, -1]] * 3, "must be among the 7 of the database"),
+        ([[0, 1]] * 2, "neighbours of 2 queries, but there are 3"),
+        ([[0, 7]] * 3, "must be positions in the database of 7"),
+        ([[0, -1]] * 3, "must be positions in the database of 7"),
     ],
 )
 def test_ground_truth_that_does_not_fit_is_refused(tmp_path, rows, says):

@@ -261,7 +261,7 @@ def test_corel_queries_have_the_stated_shape():
                 assert len(np.unique(ten, axis=0)) == 10
     assert split.overlaps == (
         "validation_queries is part of train; validation_database is part of train; "
-        "all else is disjoint"
+        "all other sets are disjoint"
     )
 
 
@@ -275,7 +275,7 @@ def test_corel_refuses_queries_from_elsewhere():
     fields = {name: getattr(split, name) for name in ("name", "n_items", "parts", *SETS)}
     images = split.test_images.copy()
     images[3, 0] = split.database[0]
-    with pytest.raises(InputError, match=r"test_images must come from the images to query by"):
+    with pytest.raises(InputError, match=r"test_images must come from the query images"):
         type(split)(
             **fields,
             training_images=split.training_images,
@@ -306,7 +306,7 @@ def test_official_test_set_asks_the_training_set():
     split = make_split("official", LABELLED)
     np.testing.assert_array_equal(split.queries, np.arange(1000, 1300))
     np.testing.assert_array_equal(split.database, split.train)
-    assert split.overlaps == "train is the same as database; all else is disjoint"
+    assert split.overlaps == "train is the same as database; all other sets are disjoint"
     assert split.random_state is None
 
 
@@ -316,7 +316,7 @@ def test_official_sets_of_sift():
     assert split.overlaps == "all sets are disjoint"
     del official["train"]
     split = make_split("official", dataset(100, official=official))
-    assert split.overlaps == "train is the same as database; all else is disjoint"
+    assert split.overlaps == "train is the same as database; all other sets are disjoint"
 
 
 def test_official_validation_queries_ask_the_training_set():
@@ -327,8 +327,8 @@ def test_official_validation_queries_ask_the_training_set():
     }
     split = make_split("official", dataset(100, official=official))
     np.testing.assert_array_equal(split.validation_database, np.arange(80))
-    assert ("validation_queries", "queries") in split.walls
-    assert ("train", "validation_queries") in split.walls
+    assert ("validation_queries", "queries") in split.disjoint_pairs
+    assert ("train", "validation_queries") in split.disjoint_pairs
 
 
 # Refusals
@@ -354,11 +354,11 @@ TWO = dataset(labels=[0] * 590 + [1] * 10)
         ),
         (
             lambda: make_split("labelme-20k", NO_LABELS),
-            r"labelme-20k: queries: 2,000 items asked for, 1,000 are there",
+            r"labelme-20k: queries: 2,000 items asked for, but only 1,000 are available",
         ),
         (
             lambda: make_split("labelme-20k", NO_LABELS, queries=100),
-            r"labelme-20k: train: 5,000 items asked for, 900 are there",
+            r"labelme-20k: train: 5,000 items asked for, but only 900 are available",
         ),
         (lambda: make_split("standard", dataset(9)), r"standard: 9 items are too few for queries"),
         (lambda: make_split("standard", NO_LABELS, queries=0), r"queries must be at least 1, got"),
@@ -375,7 +375,7 @@ TWO = dataset(labels=[0] * 590 + [1] * 10)
         (lambda: make_split("corel", NO_LABELS), r"corel: needs categories as class labels"),
         (
             lambda: make_split("corel", dataset(labels=classes(3, 30))),
-            r"10 different queries of 1 images cannot be drawn from 4 images .* \(30 in all\)",
+            r"10 different queries of 1 images cannot be drawn from 4 query images .* \(30 in",
         ),
         (lambda: make_split("corel", LABELLED, sizes=()), r"sizes must be different numbers"),
         (lambda: make_split("trecvid", NO_LABELS), r"trecvid: needs tags"),
@@ -392,7 +392,7 @@ TWO = dataset(labels=[0] * 590 + [1] * 10)
             lambda: make_split("official", dataset(9, official={"extra": np.arange(3)})),
             r"sets are called train, .*, made names extra",
         ),
-        (lambda: ten_runs("official", LABELLED), r"official is one split, nothing of it is random"),
+        (lambda: ten_runs("official", LABELLED), r"official has no random part"),
         (
             lambda: make_split("standard", NO_LABELS, quieries=5),
             r"no argument of standard is called 'quieries'; did you mean 'queries'",
@@ -444,7 +444,7 @@ def test_a_split_of_your_own():
     split = split_of(train=[5, 2, 1], database=[8, 5, 2, 1], parts=(("train", "database"),))
     assert split.train.tolist() == [1, 2, 5]
     assert split.database.dtype == np.intp
-    assert split.walls == (("train", "queries"), ("queries", "database"))
+    assert split.disjoint_pairs == (("train", "queries"), ("queries", "database"))
     assert str(split).splitlines() == [
         f"mine: 10 items, {split.fingerprint}",
         "  train                3",
@@ -453,7 +453,7 @@ def test_a_split_of_your_own():
         "  queries              1",
         "  database             4",
         "  in no set            5",
-        "  train is part of database; all else is disjoint; balanced by nothing",
+        "  train is part of database; all other sets are disjoint; balanced by nothing",
     ]
 
 

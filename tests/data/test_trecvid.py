@@ -7,8 +7,8 @@ import pytest
 from format_true import count_refused, flips, jpeg, truncations, write
 
 from bittern.data.readers import trecvid
+from bittern.data.readers.trecvid import read_topics
 from bittern.data.splits import make_split
-from bittern.data.topicfiles import read_topics
 from bittern.errors import FileError, InputError
 
 # One topic a document, one after the other, as in NIST's all.topics: with a misspelt declaration,
@@ -141,7 +141,7 @@ def test_many_comments_that_never_end_take_no_time(folder):
         ("topics/topics.2003.xml", '<videoTopic num="x"/>', r"num must be a number, got 'x'"),
         ("topics/topics.2003.xml", '<videoTopic num="1"/>', r"topic 1 has no textDescription"),
         ("topics/topics.2003.xml", "<other/>", r"topics: has no topics"),
-        ("topics/more.topics", TOPICS, r"the topic (0)?(99|100) comes twice"),
+        ("topics/more.topics", TOPICS, r"the topic (0)?(99|100) is repeated"),
         ("search.qrels.tv03", "100 0 shot1\n", r"search\.qrels\.tv03, line 1"),
         ("other.qrels", QRELS, r"keep one qrels file"),
         ("keyframes/9/shot1_1.jpg", b"", r"are keyframes of one shot"),
@@ -157,11 +157,11 @@ def test_odd_files_are_refused_by_name(folder, name, content, says):
     ("content", "says"),
     [
         ("shot1_1 good evening\n", r"transcripts\.tsv, line 1: a line must be a shot, a tab"),
-        ("shot1_1\ta\n\nshot1_1\tb\n", r"line 3: the shot shot1_1 comes again"),
+        ("shot1_1\ta\n\nshot1_1\tb\n", r"line 3: the shot shot1_1 is repeated"),
         ("", r"transcripts\.tsv: has no lines"),
         (
             "video1\ta\n",
-            r"no transcript is of a shot that has a keyframe; the first is of 'video1'",
+            r"no transcript belongs to a shot with a keyframe; the first is of 'video1'",
         ),
     ],
 )

@@ -5,6 +5,7 @@ import tomllib
 import numpy as np
 
 from bittern.experiments import Protocol
+from bittern.experiments.run_data import load_dataset, prepare_run
 
 PLAIN = """
 title = "Three classes"
@@ -46,3 +47,8 @@ def write_arrays(folder, random_state=0, n=180):
 def protocol(text=PLAIN, **changes):
     """The protocol of a text, with some of its keys changed."""
     return Protocol.of(tomllib.loads(text) | changes)
+
+
+def run_data(protocol, run, root):
+    """The data of a run, read from a folder."""
+    return prepare_run(protocol, load_dataset(protocol.dataset, root), run)

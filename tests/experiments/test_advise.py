@@ -14,15 +14,13 @@ import bittern as bt
 from bittern.cli import main
 from bittern.errors import FileError, InputError, UnknownNameError
 from bittern.experiments import advise
-from bittern.experiments.advising import rows, speed, trials
-from bittern.experiments.advising.estimates import Estimate, Resampling
-from bittern.experiments.advising.files import export, map_vectors
-from bittern.experiments.advising.record import Advice, Row, Sizes
-from bittern.experiments.advising.rows import gather
-from bittern.experiments.advising.truth import truth_of
+from bittern.experiments.advice import data, judging, trials
+from bittern.experiments.advice.data import draw_sample, map_vectors, truth_of
+from bittern.experiments.advice.judging import Resampling
+from bittern.experiments.advice.record import Advice, Estimate, Row, Sizes, export
 from bittern.hashing import HASHERS, LSH
 from bittern.registry import Registry
-from bittern.report.advice import draw_advice
+from bittern.report.plots import draw_advice
 
 ROOT = Path(__file__).parents[2]
 QUICK = {"methods": "lsh,itq", "n_bits": [8, 16], "n_splits": 2, "budget": np.inf}
@@ -32,7 +30,7 @@ TIMES = {"fit_seconds", "encode_microseconds", "search_milliseconds"}
 @pytest.fixture(autouse=True)
 def small_search(monkeypatch):
     """A million codes are searched only where times matter."""
-    monkeypatch.setattr(speed, "ITEMS", 2000)
+    monkeypatch.setattr(judging, "ITEMS", 2000)
 
 
 def blobs(n=300, dim=16, n_classes=4, spread=1.0, random_state=0):
@@ -49,7 +47,7 @@ X, Y = blobs()
 @pytest.fixture(scope="module")
 def labelled():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(speed, "ITEMS", 2000)
+        patch.setattr(judging, "ITEMS", 2000)
         return advise(X, Y, **QUICK, target=0.7)
 
 
@@ -111,35 +109,38 @@ def test_the_mean_leaves_out_what_is_undefined():
 
 
 def test_training_rows_queries_and_database_are_disjoint_in_every_split():
-    material = gather(X, Y, 3)
+    sample = draw_sample(X, Y, 3)
     everything = []
     for split in range(3):
-        train, database = material.divide(split)
-        parts = np.concatenate([material.queries, train, database])
+        train, database = sample.divide(split)
+        parts = np.concatenate([sample.queries, train, database])
         assert sorted(parts) == list(range(len(X)))
         everything.append(train.tolist())
-        assert (len(train), len(database)) == (material.n_train, material.n_database)
+        assert (len(train), len(database)) == (sample.n_train, sample.n_database)
     assert everything[0] != everything[1] != everything[2]
 
 
 def test_large_inputs_are_sampled_and_said_to_be(monkeypatch):
-    monkeypatch.setattr(rows, "MOST_TRAIN", 90)
-    monkeypatch.setattr(rows, "MOST_DATABASE", 80)
-    monkeypatch.setattr(rows, "MOST_QUERIES", 40)
+    monkeypatch.setattr(data, "MOST_TRAIN", 90)
+    monkeypatch.setattr(data, "MOST_DATABASE", 80)
+    monkeypatch.setattr(data, "MOST_QUERIES", 40)
     advice = advise(X, methods="lsh", n_bits=[8], n_splits=1)
     assert dataclasses.astuple(advice.sizes)[3:] == (84, 20, 20, 86)
-    assert "300 vectors of 16 dimensions; of a random 210 of them 84 were" in advice.notes()
+    assert (
+        "300 vectors of 16 dimensions. 210 random ones were used. Methods were fitted on 84"
+        in advice.notes()
+    )
 
 
 def test_of_a_mapped_file_only_the_sample_is_read(tmp_path, monkeypatch):
     # A hole of 16 GB on disk: reading all of it would be noticed.
     for name in ("MOST_DATABASE", "MOST_TRAIN", "MOST_QUERIES"):
-        monkeypatch.setattr(rows, name, 60)
+        monkeypatch.setattr(data, name, 60)
     made = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (4_000_000, 1000))
     del made
-    material = gather(map_vectors(tmp_path / "x.npy"), None, 0)
-    assert material.vectors.shape == (180, 1000)
-    assert material.n_given == 4_000_000
+    sample = draw_sample(map_vectors(tmp_path / "x.npy"), None, 0)
+    assert sample.vectors.shape == (180, 1000)
+    assert sample.n_given == 4_000_000
 
 
 def textbook_ap(order, relevant):
@@ -150,10 +151,10 @@ def textbook_ap(order, relevant):
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_the_ceiling_is_the_precision_of_the_ranking_by_floats(metric):
     shifted = X + 5000  # far from the origin
-    material = gather(shifted, Y, 0)
-    _, database = material.divide(0)
-    truth = truth_of(material, database, metric, 10)
-    for i, q in enumerate(material.queries[:10]):
+    sample = draw_sample(shifted, Y, 0)
+    _, database = sample.divide(0)
+    truth = truth_of(sample, database, metric, 10)
+    for i, q in enumerate(sample.queries[:10]):
         a, b = shifted[q].astype(float), shifted[database].astype(float)
         if metric == "euclidean":
             distance = np.linalg.norm(b - a, axis=1)
@@ -168,10 +169,10 @@ def test_ties_of_whole_numbers_stay_ties_in_the_ceiling():
     # Corners of a cube: in expectation over ties, not in whatever order rounding gives.
     rng = np.random.default_rng(0)
     corners, labels = rng.integers(0, 2, (400, 7)), rng.integers(0, 2, 400)
-    material = gather(corners, labels, 0)
-    _, database = material.divide(0)
-    truth = truth_of(material, database, "euclidean", 10)
-    apart = (corners[material.queries][:, None] != corners[database]).sum(axis=-1)
+    sample = draw_sample(corners, labels, 0)
+    _, database = sample.divide(0)
+    truth = truth_of(sample, database, "euclidean", 10)
+    apart = (corners[sample.queries][:, None] != corners[database]).sum(axis=-1)
     profile = bt.TieProfile.from_distances(apart, truth.relevance)
     expected = bt.evaluate(profile, "ap")["ap"].per_query
     np.testing.assert_allclose(truth.ceiling, expected, rtol=1e-12)
@@ -197,7 +198,7 @@ class Spy(LSH):
 
 
 def test_nothing_fitted_sees_a_query_or_the_database(monkeypatch):
-    for module in ("bittern.experiments.advising.trials", "bittern.experiments.advice"):
+    for module in ("bittern.experiments.advice.trials", "bittern.experiments.advice.advise"):
         monkeypatch.setattr(f"{module}.HASHERS", Registry("hasher", {"spy": Spy}))
     Spy.fitted, Spy.encoded = [], []
     named = np.hstack([np.arange(len(X))[:, None], X])
@@ -212,16 +213,16 @@ def test_nothing_fitted_sees_a_query_or_the_database(monkeypatch):
 
 
 def test_the_figures_are_of_queries_that_had_no_part_in_the_choice(labelled):
-    material = gather(X, Y, 0)
+    sample = draw_sample(X, Y, 0)
     row = labelled.rows[0]
     shares = {"validation": [], "test": []}
     for split in range(2):
-        train, database = material.divide(split)
-        truth = truth_of(material, database, "euclidean", 10)
+        train, database = sample.divide(split)
+        truth = truth_of(sample, database, "euclidean", 10)
         hasher = HASHERS[row.method](n_bits=row.n_bits, random_state=split).fit(X[train])
-        queries = hasher.encode(X[material.queries])
+        queries = hasher.encode(X[sample.queries])
         scores = bt.evaluate(queries, hasher.encode(X[database]), truth.relevance, "ap")
-        for name, half in (("validation", material.validation), ("test", material.test)):
+        for name, half in (("validation", sample.validation), ("test", sample.test)):
             shares[name].append((scores["ap"].per_query[half].sum(), truth.ceiling[half].sum()))
     codes, floats = np.sum(shares["validation"], axis=0)
     assert row.validation_share.value == pytest.approx(codes / floats)
@@ -249,8 +250,8 @@ def test_the_neighbours_of_noise_are_not_kept_by_few_bits():
     best = advice.best
     value, low, high = (100 * x for x in dataclasses.astuple(best.share))
     assert advice.sentence.startswith(
-        "Nothing that was tried keeps 95 % of the float ranking's quality (average precision of "
-        f"the 10 nearest): the best is {best.method} with {best.n_bits} bits, with "
+        "Nothing keeps 95 % of the float ranking's quality (average precision of the 10 nearest). "
+        f"Best overall: {best.method} at {best.n_bits} bits keeps "
         f"{value:.1f} % ({low:.1f} to {high:.1f})"
     )
     assert advice.recommended is best
@@ -263,9 +264,7 @@ def test_candidates_for_reranking_are_an_answer_too():
     row = advice.rerank_choice
     assert advice.choice is None and advice.recommended is row
     assert row.n_bits == 64 and row.recall.value > 0.9
-    assert (
-        f"the first 30 of lsh with 64 bits hold {100 * row.recall.value:.1f} %" in advice.sentence
-    )
+    assert f"the first 30 by lsh at 64 bits hold {100 * row.recall.value:.1f} %" in advice.sentence
     assert "recall@30" in advice.table() and "for reranking" in advice.table()
 
 
@@ -352,14 +351,14 @@ def test_the_fewest_bits_come_first_and_then_the_better_method():
     assert advice.safe_choice is better  # 0.96 - 0.01
     assert advice.best is long
     assert advice.sentence == (
-        "itq with 32 bits keeps 96.0 % (95.0 to 97.0) of the float ranking's average precision, "
-        "at 4 MB a million instead of 400."
+        "itq at 32 bits keeps 96.0 % (95.0 to 97.0) of the float ranking's average precision, "
+        "in 4 MB per million items instead of 400."
     )
 
 
-def test_much_more_than_was_asked_for_is_told():
+def test_much_more_than_was_asked_for_is_reported():
     short, more = row("itq", 8, 1.1), row("itq", 16, 1.2)
-    told = "The most that was found has itq with 16 bits: 120.0 % (119.0 to 121.0)."
+    told = "Best overall: itq at 16 bits, 120.0 % (119.0 to 121.0)."
     assert made_up(short, more).sentence.endswith(told)
     assert told not in made_up(row("itq", 8, 1.16), more).sentence
 
@@ -374,26 +373,22 @@ def test_what_chooses_is_not_what_judges():
     advice = made_up(row("lsh", 16, 0.96, judged=0.93), row("itq", 32, 0.94, judged=0.99))
     assert advice.choice.method == "lsh"
     assert "keeps 93.0 % (92.0 to 94.0)" in advice.sentence
-    assert "That is short of 95 %: on the queries that chose it, it kept 96 %." in advice.sentence
+    assert "That is below 95 %; on the queries that chose it, it kept 96 %." in advice.sentence
 
 
 def test_a_surer_choice_is_offered_where_there_is_one():
     doubtful, sure = row("itq", 32, 0.955), row("itq", 64, 0.97)
     assert made_up(doubtful, sure).sentence.endswith(
-        "To be sure of 95 % take itq with 64 bits: 97.0 % (96.0 to 98.0)."
+        "To be sure of 95 %, take itq at 64 bits: 97.0 % (96.0 to 98.0)."
     )
-    assert made_up(doubtful).sentence.endswith(
-        "Nothing that was tried has its whole interval above 95 %."
-    )
+    assert made_up(doubtful).sentence.endswith("Nothing has its whole interval above 95 %.")
 
 
 def test_a_choice_that_learned_from_labels_is_set_beside_one_that_did_not():
     learned, plain = row("sdh", 16, 1.4, learns=True), row("itq", 64, 0.97)
-    assert (
-        "Without learning from labels it takes itq with 64 bits" in made_up(learned, plain).sentence
-    )
+    assert "Without learning from labels, take itq at 64 bits" in made_up(learned, plain).sentence
     alone = made_up(learned, row("itq", 64, 0.7)).sentence
-    assert "No method that does not learn from the labels keeps as much." in alone
+    assert "Without learning from labels, nothing keeps as much." in alone
 
 
 def test_the_table_has_the_best_of_each_length_or_everything():
@@ -402,7 +397,7 @@ def test_the_table_has_the_best_of_each_length_or_everything():
     lines = advice.table().splitlines()
     assert [line.split()[:2] for line in lines[3:]] == [["itq", "16"], ["lsh", "32"]]
     assert lines[2].split()[:3] == ["float", "ranking", "3,200"]
-    assert lines[4].endswith("← the fewest bits, the best")
+    assert lines[4].endswith("← fewest bits, best")
     assert len(advice.table(every=True).splitlines()) == 3 + 4
     assert str(advice).startswith(advice.sentence[:60])
 
@@ -433,14 +428,16 @@ class Clock:
         return self.now
 
 
-PLAN = trials.Plan(("lsh", "itq", "ksh"), (8, 16, 32), 0.95, "euclidean", 10, 100, 5, 100.0)
+SETTINGS = trials.AdviceSettings(
+    ("lsh", "itq", "ksh"), (8, 16, 32), 0.95, "euclidean", 10, 100, 5, 100.0
+)
 
 
 def test_the_cheapest_is_next_and_what_does_not_fit_is_skipped(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(trials, "perf_counter", clock)
     cost = {"lsh": 0.1, "itq": 0.5, "ksh": 2.0}  # seconds a bit
-    queue, order = trials._Queue(PLAN, 0.0), []
+    queue, order = trials._Queue(SETTINGS, 0.0), []
     for method, n_bits in queue:
         order.append((method, n_bits))
         clock.now += cost[method] * n_bits
@@ -456,7 +453,7 @@ def test_the_cheapest_is_next_and_what_does_not_fit_is_skipped(monkeypatch):
 
 
 def test_longer_codes_are_left_where_shorter_ones_surely_keep_the_target():
-    queue, order = trials._Queue(PLAN, trials.perf_counter()), []
+    queue, order = trials._Queue(SETTINGS, trials.perf_counter()), []
     for method, n_bits in queue:
         order.append((method, n_bits))
         if method == "lsh":
@@ -475,8 +472,8 @@ def test_a_budget_that_is_too_small_is_said_to_have_cut():
         ("lsh", (16,)), ("itq", (8, 16)), ("pcah", (8, 16)),
     }  # fmt: skip
     said = " ".join(advice.notes().split())
-    assert "itq from 8 bits, pcah from 8 bits (no time was left to begin)" in said
-    assert "one split, so the intervals are of queries alone" in said
+    assert "itq from 8 bits, pcah from 8 bits (no time was left to try it)" in said
+    assert "one split, so the intervals cover only the choice of queries" in said
 
 
 class Failing(LSH):
@@ -490,12 +487,11 @@ class Failing(LSH):
 
 def use(monkeypatch, method):
     table = Registry("hasher", {**HASHERS, "made": method})
-    for module in ("trials", ""):
-        name = f"advising.{module}" if module else "advice"
-        monkeypatch.setattr(f"bittern.experiments.{name}.HASHERS", table)
+    for module in ("trials", "advise"):
+        monkeypatch.setattr(f"bittern.experiments.advice.{module}.HASHERS", table)
 
 
-def test_what_fails_is_told_and_the_others_go_on(monkeypatch):
+def test_what_fails_is_reported_and_the_others_go_on(monkeypatch):
     use(monkeypatch, Failing)
     advice = advise(X, methods="made", n_bits=[8, 16, 32], n_splits=1)
     assert [row.n_bits for row in advice.rows] == [8, 32]
@@ -514,7 +510,7 @@ class Stopped(LSH):
 
 def test_ctrl_c_within_a_fit_ends_everything(monkeypatch):
     use(monkeypatch, Stopped)
-    with pytest.raises(KeyboardInterrupt, match="advise: stopped; there is no advice"):
+    with pytest.raises(KeyboardInterrupt, match="advise: stopped; nothing was written"):
         advise(X, methods="made", n_bits=[8])
 
 
@@ -525,18 +521,18 @@ def test_speed_is_measured_by_repeated_codes_and_over_those_at_hand(monkeypatch)
     codes = bt.Codes.from_bits(np.random.default_rng(0).random((60, 16)) < 0.5)
     sizes = []
     monkeypatch.setattr(
-        speed, "_milliseconds", lambda index, queries: sizes.append(len(index)) or 1
+        judging, "_milliseconds", lambda index, queries: sizes.append(len(index)) or 1
     )
-    speed.search_milliseconds(codes, codes)
-    assert speed.search_speed(codes, codes) is None  # too few to tell anything
-    monkeypatch.setattr(speed, "FEWEST", 50)
-    assert speed.search_speed(codes, codes).n_items == 60
+    judging.search_milliseconds(codes, codes)
+    assert judging.search_speed(codes, codes) is None  # too few to tell anything
+    monkeypatch.setattr(judging, "FEWEST_INDEXED", 50)
+    assert judging.search_speed(codes, codes).n_items == 60
     assert sizes == [2000, 60, 60]
 
 
 def test_the_codes_that_are_searched_are_near_those_at_hand():
     codes = bt.Codes.from_bits(np.random.default_rng(0).random((60, 70)) < 0.5)
-    many = speed._many(codes)
+    many = judging._like(codes)
     apart = many.to_bits() != codes.to_bits()[np.arange(2000) % 60]
     assert apart.mean() == pytest.approx(1 / 16, abs=0.004)  # 140,000 bits
     assert (apart.mean(axis=0) > 0.03).all()
@@ -616,10 +612,10 @@ def test_the_command_writes_a_curve_and_a_folder(bittern, folder):
     said = json.loads((folder / "out" / "advice.json").read_text())
     hasher = bt.hashing.load(folder / "out" / "hasher.npz")
     assert {"method": hasher.name, "n_bits": hasher.n_bits} == said["recommended"]
-    train, _ = gather(X, Y, 0).divide(0)
+    train, _ = draw_sample(X, Y, 0).divide(0)
     measured = HASHERS[hasher.name](n_bits=hasher.n_bits).fit(X[train], Y[train])
     np.testing.assert_array_equal(hasher.encode(X).words, measured.encode(X).words)
-    assert "The curve is in c.svg.\nout has hasher.npz, " in out
+    assert "The curve is in c.svg.\nout has hasher.npz: " in out
     assert f"fitted on {len(train)} rows" in out
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
@@ -629,7 +625,7 @@ def test_the_command_writes_a_curve_and_a_folder(bittern, folder):
     [
         (("--vectors", "none.npy"), "none.npy: no such file."),
         (("--vectors", "text.npy"), "text.npy: not a readable .npy file"),
-        (("--vectors", "odd.npz"), "they are looked for under vectors, features, X"),
+        (("--vectors", "odd.npz"), "has no array called vectors, features or X, only a, b."),
         (("--vectors", "flat.npy"), "vectors must be 2-D (n, dim), got shape (16,)."),
         (("--vectors", "names.npy"), "vectors must be numbers, got dtype <U1."),
         (("--vectors", "few.npy"), "vectors must have at least 200 rows, got 50."),
@@ -637,19 +633,19 @@ def test_the_command_writes_a_curve_and_a_folder(bittern, folder):
         (("--vectors", "zero.npy", "--metric", "cosine"), "needs rows that are not all zero."),
         (("--vectors", "x.npy", "--labels", "few.npy"), "for each of 300 rows, got 50."),
         (("--vectors", "x.npy", "--labels", "one.npy"), "at least two classes, got one."),
-        (("--vectors", "x.npy", "--labels", "own.npy"), "none has anything relevant among 120"),
-        (("--vectors", "x.npy", "--labels", "tags.npy"), "are tags, booleans or 0/1"),
-        (("--vectors", "x.npy", "--target", "95"), "like 0.95 for 95 %, got 95.0."),
+        (("--vectors", "x.npy", "--labels", "own.npy"), "queries has anything relevant among 120"),
+        (("--vectors", "x.npy", "--labels", "tags.npy"), "tags (n, n_tags), booleans or 0/1"),
+        (("--vectors", "x.npy", "--target", "95"), "such as 0.95 for 95 %, got 95.0."),
         (("--vectors", "x.npy", "--target", "0"), "above 0 and at most 1, "),
         (("--vectors", "x.npy", "--target", "nan"), "above 0 and at most 1, "),
-        (("--vectors", "x.npy", "--budget", "0"), "budget must be seconds above 0, got 0.0."),
+        (("--vectors", "x.npy", "--budget", "0"), "number of seconds above 0, got 0.0."),
         (("--vectors", "x.npy", "--methods", "itk"), "no hasher is called 'itk'; did you mean"),
-        (("--vectors", "x.npy", "--methods", "sdh"), "sdh learns from labels, and there are none."),
+        (("--vectors", "x.npy", "--methods", "sdh"), "learns from labels, but none were given."),
         (("--vectors", "x.npy", "--bits", "8,many"), "number between 1 and 4096, got 'many'"),
         (("--vectors", "x.npy", "--bits", "0"), "n_bits must be between 1 and 4096, got 0."),
         (("--vectors", "x.npy", "-k", "120", "--candidates", "200"), "k must be below the 120 "),
         (("--vectors", "x.npy", "--splits", "0"), "n_splits must be at least 1, got 0."),
-        (("--vectors", "x.npy", "--export", "there"), "there: is there already; give the name"),
+        (("--vectors", "x.npy", "--export", "there"), "there: exists already; give the name"),
         (("--vectors", "x.npy", "--export", "no/where"), "there is no folder no."),
         (("--vectors", "x.npy", "--plot", "curve.gif"), "written as .svg, .png or .pdf, got .gif."),
     ],
@@ -666,7 +662,7 @@ def test_ctrl_c_leaves_nothing_behind(bittern, folder, monkeypatch):
     before = sorted(path.name for path in folder.iterdir())
     code, out, err = bittern("--vectors", "x.npy", "--methods", "made", "--export", "new")
     assert (code, out) == (130, "")
-    assert err == "bittern: advise: stopped; there is no advice, and no file.\n"
+    assert err == "bittern: advise: stopped; nothing was written.\n"
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
@@ -682,7 +678,7 @@ def test_an_export_that_fails_leaves_nothing_behind(labelled, tmp_path, monkeypa
 
 def test_bad_arguments_of_the_library_say_what_rule_they_broke():
     for error, says, arguments in [
-        (InputError, "metric must be 'euclidean' or 'cosine', got 'l1'", {"metric": "l1"}),
+        (InputError, "metric must be one of 'euclidean', 'cosine', got 'l1'", {"metric": "l1"}),
         (InputError, "n_bits must be a list of lengths, got 8", {"n_bits": 8}),
         (InputError, "at least one length", {"n_bits": []}),
         (InputError, "at least one method", {"methods": []}),

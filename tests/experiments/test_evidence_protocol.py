@@ -14,12 +14,12 @@ from PIL import Image
 import bittern as bt
 from bittern.errors import FileError, InputError, UnknownNameError
 from bittern.experiments import Protocol, Record, cells_of
-from bittern.experiments.evidence import gathering as gatherings
-from bittern.experiments.evidence import measure_evidence
-from bittern.experiments.evidence.gathering import Gathering, Settings
+from bittern.experiments.evidence import scores as scores_module
 from bittern.experiments.evidence.methods import LEAST_PRIOR
-from bittern.experiments.evidence.shelf import Piece, Shelf
-from bittern.experiments.evidence.words import words_of
+from bittern.experiments.evidence.scores import KnnSettings, texts_of
+from bittern.experiments.measure import measure_cell
+from bittern.experiments.run_data import load_dataset
+from bittern.io.cache import ArrayCache, CachedArray
 
 CLASSES, PER_CLASS = 4, 16
 FEATURES = ["rgb-moments", "thumbnail", "smoothness"]
@@ -68,18 +68,25 @@ def table(*methods, split="corel", **changes):
     } | changes
 
 
+def prepared(protocol, root, folder):
+    """The data of run 0."""
+    dataset = load_dataset(protocol.dataset, root)
+    return protocol.kind.prepare(protocol, dataset, 0, Path(folder))
+
+
 def measured(root, folder, *methods, **changes):
     """The records of run 0, by label."""
     protocol = Protocol.of(table(*methods, **changes))
     cells = [cell for cell in cells_of(protocol) if cell.run == 0]
-    return {c.method.label: measure_evidence(protocol, c, root, folder) for c in cells}
+    data = prepared(protocol, root, folder)
+    return {c.method.label: measure_cell(protocol, c, data) for c in cells}
 
 
 def sides_by_hand(root, names, protocol):
     """Scores of both partitions, and which item is relevant, without any part of the experiment."""
     dataset = bt.load("corel5k", root, min_images=2)
     split = bt.make_split("corel", dataset, random_state=0, run=0, per_size=1, sizes=(1, 2))
-    state = Gathering.of(protocol, 0, root, Path(root)).random_state
+    state = prepared(protocol, root, root).random_state
     found = []
     for asked, pool, database in (
         (split.training_queries, split.validation_queries, split.validation_database),
@@ -167,14 +174,14 @@ def test_predicted_weights_are_learned_from_training_queries_around_those_of_svm
     assert "looks_at" not in record.parameters
 
 
-def test_a_record_tells_queries_split_and_settings_and_survives_a_file(root, tmp_path):
+def test_a_record_has_queries_split_and_settings_and_survives_a_file(root, tmp_path):
     (record,) = measured(root, tmp_path, "comb-sum").values()
     assert len(record.query_positions) == len(record.query_labels) == len(record.n_relevant) == 8
     assert record.query_labels == tuple(np.repeat(np.arange(CLASSES), 2))
     assert record.parameters == {"features": FEATURES, "k": 4, "n_negatives": 5}
     assert record.split["name"] == "corel"
     assert record.split["leaks"] == 0
-    assert "twin" in record.split["leak_check"]
+    assert record.split["leak_check"]
     assert set(record.values) == {"ap", "precision@3"}
     assert record.n_bits is None and record.profile is None
     record.save(tmp_path / "r.json.gz")
@@ -202,29 +209,29 @@ def test_topics_are_left_out_in_turn_and_words_that_name_them_withheld(root, tmp
     methods = ("bag-of-words", ("svm", {"parameters": {"n_per_category": 2}}))
     features = {"features": ["bag-of-words", *FEATURES[:2]]}
     protocol = Protocol.of(table(*methods, split="trecvid", evidence=features))
-    gathering = Gathering.of(protocol, 0, root, tmp_path)
+    data = prepared(protocol, root, tmp_path)
     found = measured(root, tmp_path, *methods, split="trecvid", evidence=features)
     assert found["bag-of-words"].parameters["withheld_words"] == sorted(
         ["tiger", "boat", "snow", "horse"]
     )
-    settings = Settings(4, 5)
-    train, test = (gathering.side(p, features["features"], settings) for p in ("training", "test"))
+    knn = KnnSettings(4, 5)
+    train, test = (data.scores(p, features["features"], knn) for p in ("training", "test"))
     fused = np.empty(test.scores.shape[1:])
     for q, category in enumerate(test.categories):
         others = train.categories != category
         assert others.sum() == 3
-        svm = bt.fusion.SVMFusion(2, random_state=gathering.random_state)
+        svm = bt.fusion.SVMFusion(2, random_state=data.random_state)
         svm.fit(train.scores[:, others], train.relevant[others], train.categories[others])
         fused[q] = svm.combine(test.scores[:, q : q + 1])[0]
     assert_ap(found["svm"], ap(fused, test.categories, test.labels))
-    asked = gathering.asked
-    ranked = np.concatenate([asked.split.train, asked.test.database, asked.test.pool])
-    assert not np.isin(asked.test.images, ranked).any()
-    assert np.isin(asked.test.images, asked.split.queries).all()  # the leak check compares them
+    queries = data.queries
+    ranked = np.concatenate([queries.split.train, queries.test.database, queries.test.pool])
+    assert not np.isin(queries.test.images, ranked).any()
+    assert np.isin(queries.test.images, queries.split.queries).all()  # the leak check sees them
 
 
 def test_words_that_name_a_category_are_withheld(root):
-    texts, withheld = words_of(bt.load("corel5k", root, min_images=2))
+    texts, withheld = texts_of(bt.load("corel5k", root, min_images=2))
     assert set(withheld) == {"tiger", "boat", "snow", "horse"}
     assert not {"tiger", "boat", "snow", "horse"} & set(" ".join(texts).split())
     assert "grass" in " ".join(texts)
@@ -270,7 +277,7 @@ def test_k_and_negatives_may_be_a_methods_own(root, tmp_path):
     assert found["k 2"].per_query("ap").tolist() != found["comb-sum"].per_query("ap").tolist()
 
 
-def test_what_is_on_the_shelf_is_not_made_again(root, tmp_path, monkeypatch):
+def test_what_is_cached_is_not_made_again(root, tmp_path, monkeypatch):
     first = measured(root, tmp_path, "comb-sum")["comb-sum"]
     files = {p: p.stat().st_mtime_ns for p in (tmp_path / "evidence").rglob("*.npz")}
     assert {p.parent.name for p in files} == {"vectors", "scores", "splits"}
@@ -278,7 +285,7 @@ def test_what_is_on_the_shelf_is_not_made_again(root, tmp_path, monkeypatch):
     def never(*_, **__):
         raise AssertionError("made again")
 
-    monkeypatch.setattr(gatherings, "scores_of", never)
+    monkeypatch.setattr(scores_module, "score_items", never)
     again = measured(root, tmp_path, "comb-sum")["comb-sum"]
     assert again.same_values(first)
     assert files == {p: p.stat().st_mtime_ns for p in (tmp_path / "evidence").rglob("*.npz")}
@@ -311,31 +318,31 @@ def test_scores_whose_bytes_changed_are_refused(root, tmp_path):
 
 
 def test_what_an_experiment_beside_it_made_is_linked(tmp_path):
-    first, second = Shelf(tmp_path / "a" / "evidence"), Shelf(tmp_path / "b" / "evidence")
-    place = first.get(Piece("made", "x", 0, lambda: np.arange(3))).path
-    other = Piece("made", "x", 0, lambda: np.arange(4))
+    first, second = ArrayCache(tmp_path / "a" / "evidence"), ArrayCache(tmp_path / "b" / "evidence")
+    place = first.get(CachedArray("made", "x", 0, lambda: np.arange(3))).path
+    other = CachedArray("made", "x", 0, lambda: np.arange(4))
     assert second.get(other).load().size == 4  # "a" is no experiment yet
     (tmp_path / "b" / "evidence" / "made" / place.name).unlink()
     (tmp_path / "a" / "protocol.toml").touch()
     linked = second.get(other)
     assert linked.load().size == 3
     assert linked.path.samefile(place) and linked.path.is_relative_to(tmp_path / "b")
-    assert second.get(Piece("made", "x", 1, lambda: np.arange(4))).load().size == 4
+    assert second.get(CachedArray("made", "x", 1, lambda: np.arange(4))).load().size == 4
 
 
 def test_a_damaged_array_of_an_experiment_beside_it_is_made_anew(tmp_path):
-    first, second = Shelf(tmp_path / "a" / "evidence"), Shelf(tmp_path / "b" / "evidence")
-    piece = Piece("made", "x", 0, lambda: np.arange(300))
-    place = first.get(piece).path
+    first, second = ArrayCache(tmp_path / "a" / "evidence"), ArrayCache(tmp_path / "b" / "evidence")
+    array = CachedArray("made", "x", 0, lambda: np.arange(300))
+    place = first.get(array).path
     (tmp_path / "a" / "protocol.toml").touch()
     content = bytearray(place.read_bytes())
     content[len(content) // 2] ^= 1
     place.write_bytes(bytes(content))
-    assert second.get(piece).load().tolist() == list(range(300))
+    assert second.get(array).load().tolist() == list(range(300))
 
 
-def _slow_piece(folder, name):
-    """A piece that takes a while, and logs who makes it."""
+def _slow_array(folder, name):
+    """An array that takes a while, and logs who makes it."""
 
     def make():
         time.sleep(0.2)
@@ -343,12 +350,12 @@ def _slow_piece(folder, name):
             log.write(f"{name} {os.getpid()}\n")
         return np.arange(3)
 
-    return Piece("made", name, 0, make)
+    return CachedArray("made", name, 0, make)
 
 
 def _fetch_both(folder, names):
-    shelf = Shelf(folder)
-    return [a.load().tolist() for a in shelf.get_all([_slow_piece(folder, n) for n in names])]
+    cache = ArrayCache(folder)
+    return [a.load().tolist() for a in cache.get_all([_slow_array(folder, n) for n in names])]
 
 
 def test_two_processes_share_the_work_and_make_nothing_twice(tmp_path):
@@ -362,7 +369,8 @@ def test_two_processes_share_the_work_and_make_nothing_twice(tmp_path):
 def _measure_in_a_process(root, folder, label):
     protocol = Protocol.of(table("comb-sum", ("svm", {"parameters": {"n_per_category": 2}})))
     cell = next(c for c in cells_of(protocol) if c.method.label == label and c.run == 0)
-    measure_evidence(protocol, cell, root, folder).save(folder / f"{label}-{os.getpid()}.gz")
+    record = measure_cell(protocol, cell, prepared(protocol, root, folder))
+    record.save(folder / f"{label}-{os.getpid()}.gz")
 
 
 def test_two_cells_in_two_processes_agree_with_one_after_the_other(root, tmp_path):

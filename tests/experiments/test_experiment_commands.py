@@ -58,9 +58,9 @@ def test_only_some_cells_are_measured(bittern, place):
     assert [r.method for r in Records.read(place / "some")] == ["lsh"]
 
 
-def test_verify_tells_that_it_is_the_same(done, bittern):
+def test_verify_says_that_it_is_the_same(done, bittern):
     code, out, _ = bittern("verify", done, "--root", "arrays", "--only", "method=lsh")
-    assert code == 0 and "every value is the same again, to the last bit" in out
+    assert code == 0 and "every value is the same, to the last bit" in out
 
 
 def test_reports_in_every_form(done, bittern, place):
@@ -114,7 +114,7 @@ def test_reproduce_lists_the_protocols(bittern):
         (("report", "arrays", "--html", "none/r.html"), "there is no folder none"),
         (("compare", "arrays", "arrays"), "has no protocol.toml"),
         (("run", "mine.toml", "--root", "nowhere", "--out", "new"), "nowhere"),
-        (("report", "results/mine", "--csv", "x", "--latex", "x"), "is to hold two reports"),
+        (("report", "results/mine", "--csv", "x", "--latex", "x"), "is given for two reports"),
         (("report", "results/mine", "--csv", "results/mine/protocol.toml"), "belongs to the exper"),
         (("report", "results/mine", "--csv", "results/mine/cells/x"), "belongs to the experiment"),
     ],
@@ -125,7 +125,7 @@ def test_a_mistake_is_one_sentence(done, bittern, words, says):
     assert err.startswith("bittern: ") and err.count("\n") == 1 and says in err
 
 
-def test_a_failed_cell_is_told_and_the_exit_code_is_one(bittern, place):
+def test_a_failed_cell_is_reported_and_the_exit_code_is_one(bittern, place):
     text = PLAIN.replace("runs = 2", "runs = 1").replace("n_iter = [1, 20]", "n_iter = [-1, -2]")
     (place / "bad.toml").write_text(text)
     code, out, _ = bittern("run", "bad.toml", "--root", "arrays")

@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from made_protocols import PLAIN, protocol
 
 from bittern.errors import BitternError
-from bittern.experiments import Protocol, cells_of
-from bittern.experiments.cells import only
-from bittern.experiments.shipped import find_protocol, shipped
+from bittern.experiments import PARADIGMS, Protocol, cells_of
+from bittern.experiments.cells import select_cells
+from bittern.experiments.paradigm import Paradigm
+from bittern.experiments.protocol import find_protocol, shipped
 from bittern.io.toml import to_toml
+from bittern.registry import Registry
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,12 @@ from bittern.io.toml import to_toml
         ('"auprc"]', '"auprk"]', "auprk"),
         ('"auprc"]', '"ap:trec"]', "ap:trec is for runs read from TREC files"),
         ("runs = 2", "runs = 2\nparadigm = 'table'", "did you mean 'tables'"),
-        ("runs = 2", "runs = 2\nparadigm = 'tables'", "go together"),
+        ("runs = 2", "runs = 2\nparadigm = 'tables'", "tables: bits_per_table is missing"),
+        (
+            "runs = 2",
+            "runs = 2\ntables = { bits_per_table = [2], n_tables = [1] }",
+            r"\[tables\] is for paradigm = 'tables'",
+        ),
         ("runs = 2", "runs = 2\ntruth = { kind = 'klasses' }", "did you mean 'classes'"),
         ("runs = 2", "runs = 2\ntruth = { kind = 'ball', radios = 1.0 }", "did you mean 'radius'"),
         ("runs = 2", "runs = 2\ntruth = { kind = 'neighbours' }", "k is missing"),
@@ -74,7 +81,7 @@ from bittern.io.toml import to_toml
         ("runs = 2", "runs = 2\nsignificance = { baseline = 'LSH' }", "no method is called 'LSH'"),
     ],
 )
-def test_a_mistake_is_told_before_any_work(tmp_path, wrong, right, says):
+def test_a_mistake_is_reported_before_any_work(tmp_path, wrong, right, says):
     assert wrong in PLAIN  # else nothing is changed
     path = tmp_path / "mine.toml"
     path.write_text(PLAIN.replace(wrong, right, 1))
@@ -83,7 +90,7 @@ def test_a_mistake_is_told_before_any_work(tmp_path, wrong, right, says):
     assert "mine.toml" in str(caught.value)
 
 
-def test_what_is_no_toml_is_told(tmp_path):
+def test_a_file_that_is_not_toml_is_reported(tmp_path):
     (tmp_path / "p.toml").write_text("title = ")
     with pytest.raises(BitternError, match=r"p\.toml: not a readable TOML file"):
         Protocol.load(tmp_path / "p.toml")
@@ -128,7 +135,9 @@ def changed(**changes):
 
 def test_a_changed_protocol_changes_only_the_cells_concerned():
     methods = tomllib.loads(PLAIN)["method"]
-    assert changed(title="Another", takes="long") == set()
+    texts = {"title": "Another", "reproduces": "x", "differs": "y", "takes": "long"}
+    assert changed(**texts) == set()
+    assert protocol(**texts).fingerprint == protocol().fingerprint
     assert changed(significance={"alpha": 0.01}) == set()
     assert {name.split(",")[-1] for name in changed(runs=3)} == {" run 2"}
     assert all(", 16 bits" in name for name in changed(n_bits=[4, 8, 16]))
@@ -148,20 +157,23 @@ def test_metrics_that_follow_from_the_profile_change_no_cell_with_codes():
 
 def test_only_some_cells():
     cells = cells_of(protocol())
-    assert {c.method.label for c in only(cells, ["method=lsh,itq", "bits=8"])} == {"lsh", "itq"}
-    assert len(only(cells, ["run=1"])) == 5
+    assert {c.method.label for c in select_cells(cells, ["method=lsh,itq", "bits=8"])} == {
+        "lsh",
+        "itq",
+    }
+    assert len(select_cells(cells, ["run=1"])) == 5
     for wish, says in [
-        ("lsh", "written like method=itq"),
+        ("lsh", "--only takes KEY=VALUE, for example method=itq"),
         ("method=lhs", "no method is called 'lhs'"),
         ("bits=5", "no bits is called '5'"),
         ("bits=None", "no bits is called 'None'"),
     ]:
         with pytest.raises(BitternError, match=says):
-            only(cells, [wish])
-    with pytest.raises(BitternError, match="no cell is all of bits=8, method=float ranking"):
-        only(cells, ["bits=8", "method=float ranking"])
+            select_cells(cells, [wish])
+    with pytest.raises(BitternError, match="no cell matches all of bits=8, method=float ranking"):
+        select_cells(cells, ["bits=8", "method=float ranking"])
     one = protocol(method=[{"name": "lsh", "label": "a, b"}, {"name": "itq", "label": "a"}])
-    assert {c.method.label for c in only(cells_of(one), ["method=a, b"])} == {"a, b"}
+    assert {c.method.label for c in select_cells(cells_of(one), ["method=a, b"])} == {"a, b"}
 
 
 def test_letters_that_cannot_be_written_are_refused():
@@ -177,6 +189,54 @@ def test_seeds_differ_by_run_and_method_and_not_by_length():
     assert cells["lsh, 4 bits, run 0"] != cells["itq, 4 bits, run 0"]
     other = replace(one, random_state=1)
     assert cells_of(other)[1].random_state(other) != cells["lsh, 4 bits, run 0"]
+
+
+def test_fingerprints_are_those_of_earlier_versions():
+    # Records in folders of earlier versions are found by these.
+    one = protocol()
+    assert one.fingerprint == "48f58bfca84f"
+    assert [cell.fingerprint for cell in cells_of(one)][:2] == ["9377c5f10f78", "9c4fbe237aaa"]
+    tables = {"bits_per_table": [2, 4], "n_tables": [1, 2]}
+    (cell, *_) = cells_of(protocol(paradigm="tables", tables=tables, method=[{"name": "lsh"}]))
+    assert cell.fingerprint == "235775c15502"
+    evidence = Protocol.load(shipped()["evidence-table-1"])
+    assert cells_of(evidence)[0].fingerprint == "7ee45d581735"
+
+
+class Counting(Paradigm):
+    """A paradigm with a table of its own, as a new one would be."""
+
+    table = "counting"
+
+    def check(self, protocol):
+        """Settings must have ``step``."""
+        protocol.settings["step"]
+
+    def lengths(self, protocol, method):
+        """One length."""
+        return (8,)
+
+    def prepare(self, protocol, dataset, run, folder):
+        """Nothing."""
+
+    def measure(self, protocol, cell, data, clock):
+        """Nothing."""
+        return {}
+
+
+def test_a_new_paradigm_is_a_class_and_a_line_in_the_table(monkeypatch):
+    before = [cell.fingerprint for cell in cells_of(protocol())]
+    more = Registry("paradigm", {**PARADIGMS, "counting": Counting()})
+    monkeypatch.setattr("bittern.experiments.protocol.PARADIGMS", more)
+    one = protocol(paradigm="counting", counting={"step": 2})
+    assert one.kind.table == "counting" and one.settings == {"step": 2}
+    assert Protocol.of(tomllib.loads(to_toml(one.to_dict()))) == one
+    assert {cell.n_bits for cell in cells_of(one)} == {8}
+    other = protocol(paradigm="counting", counting={"step": 3})
+    assert cells_of(one)[0].fingerprint != cells_of(other)[0].fingerprint
+    assert [cell.fingerprint for cell in cells_of(protocol())] == before
+    with pytest.raises(BitternError, match=r"\[counting\] is for paradigm = 'counting'"):
+        protocol(counting={"step": 2})
 
 
 def test_every_shipped_protocol_can_be_read_and_says_what_it_is():

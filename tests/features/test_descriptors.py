@@ -11,13 +11,15 @@ import pytest
 from sklearn.base import clone
 
 from bittern import InputError
-from bittern.features.colour import HSVFocus, HSVGlobal
-from bittern.features.colour_structure import ColourStructure
-from bittern.features.convolution import Convolution
-from bittern.features.moments import RGBMoments
-from bittern.features.thumbnail import Thumbnail
-from bittern.features.tiles import Smoothness, Uniformity, tile_slices
-from bittern.features.variance import Variance
+from bittern.features.colour import ColourStructure, HSVFocus, HSVGlobal, RGBMoments
+from bittern.features.texture import (
+    Convolution,
+    Smoothness,
+    Thumbnail,
+    Uniformity,
+    Variance,
+    tile_slices,
+)
 
 FEATURES = {
     HSVGlobal: 256,
@@ -47,7 +49,7 @@ def describe(feature, image):
 
 
 def luma(image):
-    """Grey octets as nested lists, by ITU-R BT.601 in 16-bit fixed point."""
+    """Grey values as nested lists, by ITU-R BT.601 in 16-bit fixed point."""
     return [
         [(19595 * int(r) + 38470 * int(g) + 7471 * int(b) + 32768) >> 16 for r, g, b in row]
         for row in image
@@ -147,7 +149,7 @@ def slow_hsv(image, n_hues, n_saturations, n_values):
 
 
 @pytest.mark.parametrize("n_bins", [(16, 4, 4), (5, 3, 2)])
-@pytest.mark.parametrize("high", [256, 3])  # few octets: many colours on the bounds of bins
+@pytest.mark.parametrize("high", [256, 3])  # few values: many colours on the bounds of bins
 def test_the_histogram_of_colours_is_that_of_exact_fractions(n_bins, high):
     image = image_of(20, 20, high=high)
     names = ("n_hues", "n_saturations", "n_values")
@@ -240,8 +242,8 @@ def test_colour_structure_counts_the_elements_that_see_a_colour(n_bins, shape):
 
 
 def test_every_cell_of_every_space_has_a_colour():
-    octets = np.arange(0, 256, 3, dtype=np.uint8)
-    colours = np.stack(np.meshgrid(octets, octets, octets[::3]), axis=-1).reshape(1, -1, 3)
+    levels = np.arange(0, 256, 3, dtype=np.uint8)
+    colours = np.stack(np.meshgrid(levels, levels, levels[::3]), axis=-1).reshape(1, -1, 3)
     for n_bins in HMMD:
         feature = ColourStructure(n_bins=n_bins, quantise=False)
         rows = feature.transform([colours[:, i : i + 9000] for i in range(0, 216_000, 9000)])
@@ -450,7 +452,7 @@ def test_a_constant_image_answers_only_to_smoothing():
     assert np.abs(row).max() < 1e-4
 
 
-def test_transposing_a_image_swaps_the_filters():
+def test_transposing_an_image_swaps_the_filters():
     image = image_of(16, 16)
     row, turned = (
         describe(Convolution(size=16), p).reshape([5, 5] * 3 + [3])

@@ -31,7 +31,7 @@ TEXTS = [
 
 
 def textured(height, width, random_state=0, channels=3):
-    """A image with edges and colours at several scales."""
+    """An image with edges and colours at several scales."""
     rng = np.random.default_rng(random_state)
     rough = rng.integers(0, 256, (5, 4, channels), dtype=np.uint8)
     image = Image.fromarray(rough.squeeze()).resize((width, height), Image.Resampling.NEAREST)
@@ -166,7 +166,7 @@ def test_works_in_a_pipeline_before_a_hasher(name, fitted):
 
 
 @pytest.mark.parametrize("kind", ["colour", "grey", "alpha", "16-bit", "3 × 200"])
-def test_a_image_is_the_same_from_anywhere(of_images, kind, tmp_path):
+def test_an_image_is_the_same_from_anywhere(of_images, kind, tmp_path):
     pixels = KINDS[kind]
     (tmp_path / "image.png").write_bytes(png(pixels))
     sources = [
@@ -201,7 +201,7 @@ def test_broken_images_are_refused_by_name(of_images, tmp_path):
     "X",
     [
         pytest.param("a.jpg", id="a path alone"),
-        pytest.param(KINDS["colour"], id="a image alone"),
+        pytest.param(KINDS["colour"], id="an image alone"),
         pytest.param([], id="none"),
         pytest.param(None, id="None"),
         pytest.param([np.zeros((4, 4, 7), np.uint8)], id="seven channels"),

@@ -95,7 +95,7 @@ def test_other_counts_of_filters_and_blocks_follow_the_definition(side, options)
 
 @pytest.mark.parametrize("grey", [0, 7, 100, 255])
 @pytest.mark.parametrize("size", [None, 24])
-def test_a_image_of_one_grey_has_only_zeros(grey, size):
+def test_an_image_of_one_grey_has_only_zeros(grey, size):
     images = [np.full((40, 30, 3), grey, np.uint8)]
     assert not Gist(size).transform(images).any()
 

@@ -1,4 +1,4 @@
-"""Images of every kind, each made with Pillow, as ``(h, w, 3)`` octets."""
+"""Images of every kind, each made with Pillow, as ``(h, w, 3)`` uint8."""
 
 import io
 import warnings
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bittern.data.zipimages import ZipImages
+from bittern.data.images import ZipImages
 from bittern.errors import FileError, InputError
-from bittern.features.images import iter_images, to_image
+from bittern.features.base import iter_images, to_image
 
 RED, GREEN, BLUE, WHITE, BLACK = (
     (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0),
@@ -31,9 +31,9 @@ def two_pixels(mode, left, right):
     return image
 
 
-def read(octets):
-    """A image as rows of tuples, checked to be what all features are promised."""
-    image = to_image(octets, "it")
+def read(content):
+    """An image as rows of tuples, checked to be what all features are promised."""
+    image = to_image(content, "it")
     assert (image.dtype, image.ndim, image.shape[2]) == (np.uint8, 3, 3)
     assert image.flags.c_contiguous and not image.flags.writeable
     return [[tuple(pixel) for pixel in row] for row in image.tolist()]
@@ -52,12 +52,12 @@ def png_of_grey_16(values):
 
 def tiff_of_grey_16(values, mode="I;16"):
     order = "<u2" if mode == "I;16" else ">u2"
-    octets = np.array(values).astype(order).tobytes()
-    return encoded(Image.frombytes(mode, (len(values), 1), octets), "tiff")
+    content = np.array(values).astype(order).tobytes()
+    return encoded(Image.frombytes(mode, (len(values), 1), content), "tiff")
 
 
 @pytest.mark.parametrize(
-    ("octets", "pixels"),
+    ("content", "pixels"),
     [
         pytest.param(encoded(two_pixels("RGB", RED, BLUE)), [RED, BLUE], id="colour"),
         pytest.param(encoded(two_pixels("L", 7, 200)), [(7,) * 3, (200,) * 3], id="grey"),
@@ -131,20 +131,20 @@ def tiff_of_grey_16(values, mode="I;16"):
         ),
     ],
 )
-def test_every_kind_is_three_octets_a_pixel(octets, pixels, tmp_path):
-    (tmp_path / "file").write_bytes(octets)
-    assert read(octets) == read(tmp_path / "file") == read(str(tmp_path / "file"))
-    with Image.open(io.BytesIO(octets)) as opened:
-        assert read(opened) == read(octets)
+def test_every_kind_is_three_bytes_a_pixel(content, pixels, tmp_path):
+    (tmp_path / "file").write_bytes(content)
+    assert read(content) == read(tmp_path / "file") == read(str(tmp_path / "file"))
+    with Image.open(io.BytesIO(content)) as opened:
+        assert read(opened) == read(content)
     if pixels is not None:
-        assert read(octets) == [pixels]
+        assert read(content) == [pixels]
 
 
 def test_cmyk_of_adobe_is_not_the_negative():
     # Pillow writes JPEGs in CMYK as Adobe does, inverted, with Adobe's mark.
-    octets = encoded(Image.new("CMYK", (16, 8), (0, 255, 255, 0)), "jpeg", quality=100)
-    assert b"Adobe" in octets
-    assert np.abs(to_image(octets, "it").astype(int) - RED).max() <= 3
+    content = encoded(Image.new("CMYK", (16, 8), (0, 255, 255, 0)), "jpeg", quality=100)
+    assert b"Adobe" in content
+    assert np.abs(to_image(content, "it").astype(int) - RED).max() <= 3
 
 
 def test_16_bits_round_to_the_nearest_of_256():
@@ -182,11 +182,11 @@ def test_images_are_turned_upright(orientation, form):
     }[orientation]
     exif = Image.Exif()
     exif[0x0112] = orientation
-    octets = encoded(Image.fromarray(np.ascontiguousarray(stored)), form, exif=exif)
-    image = to_image(octets, "it")
+    content = encoded(Image.fromarray(np.ascontiguousarray(stored)), form, exif=exif)
+    image = to_image(content, "it")
     assert image.shape == upright.shape
     assert np.abs(image.astype(int) - upright).mean() < 3
-    with Image.open(io.BytesIO(octets)) as opened:
+    with Image.open(io.BytesIO(content)) as opened:
         np.testing.assert_array_equal(to_image(opened, "it"), image)
         if form != "tiff":  # which Pillow turns when it loads it
             assert opened.getexif()[0x0112] == orientation, "the caller's image stays as it is"
@@ -242,13 +242,13 @@ def test_damaged_files_never_raise_anything_else(tmp_path):
     n_refused = 0
     for form in ("png", "jpeg", "gif", "tiff"):
         for _ in range(40):
-            octets = bytearray(encoded(noise, form))
-            for place in rng.integers(0, len(octets), 4):
-                octets[place] = rng.integers(256)
+            content = bytearray(encoded(noise, form))
+            for place in rng.integers(0, len(content), 4):
+                content[place] = rng.integers(256)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    assert to_image(bytes(octets), "it").shape[2] == 3
+                    assert to_image(bytes(content), "it").shape[2] == 3
                 except FileError as error:
                     n_refused += 1
                     assert str(error).startswith("it: ")
@@ -272,41 +272,41 @@ def test_damaged_files_never_raise_anything_else(tmp_path):
     ],
 )
 def test_what_is_no_image_is_refused_by_name(make, says, tmp_path):
-    path = tmp_path / "a image.jpg"
+    path = tmp_path / "an image.jpg"
     make(path)
-    with pytest.raises(FileError, match=rf"a image\.jpg: .*{says}"):
+    with pytest.raises(FileError, match=rf"an image\.jpg: .*{says}"):
         to_image(path, "it")
 
 
 @pytest.mark.parametrize("n_pixels", [101, 150, 200, 201, 10_000])
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 def test_bombs_are_refused_above_the_limit_alike(n_pixels, monkeypatch, tmp_path):
-    octets = encoded(Image.new("L", (n_pixels, 1)))
+    content = encoded(Image.new("L", (n_pixels, 1)))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    (tmp_path / "bomb.png").write_bytes(octets)
+    (tmp_path / "bomb.png").write_bytes(content)
     says = r"bomb\.png: has more than 100 pixels.* raise PIL\.Image\.MAX_IMAGE_PIXELS\.$"
     with pytest.raises(FileError, match=says):
         to_image(tmp_path / "bomb.png", "it")
     with ThreadPoolExecutor(4) as pool:
-        found = [pool.submit(to_image, octets, "it").exception() for _ in range(20)]
+        found = [pool.submit(to_image, content, "it").exception() for _ in range(20)]
     assert {type(error) for error in found} == {FileError}
     assert Image.MAX_IMAGE_PIXELS == 100
 
 
 def test_a_bomb_is_refused_also_where_warnings_are_errors(monkeypatch):
-    octets = encoded(Image.new("L", (150, 1)))
+    content = encoded(Image.new("L", (150, 1)))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(FileError, match=r"^it: has more than 100 pixels"):
-            to_image(octets, "it")
+            to_image(content, "it")
 
 
 def test_the_limit_itself_is_allowed_and_may_be_raised_or_lifted(monkeypatch):
-    octets = encoded(Image.new("L", (100, 3)))
+    content = encoded(Image.new("L", (100, 3)))
     for limit in (300, 301, None):
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-        assert to_image(octets, "it").shape == (3, 100, 3)
+        assert to_image(content, "it").shape == (3, 100, 3)
 
 
 def test_large_images_are_read(tmp_path):
@@ -332,7 +332,7 @@ def test_images_in_a_zip_file_are_decoded_alike(tmp_path):
         (None, "got NoneType"),
     ],
 )
-def test_what_cannot_be_a_image_is_refused(source, says):
+def test_what_cannot_be_an_image_is_refused(source, says):
     with pytest.raises(InputError, match=f"^Gist: image 1 must be .*{says}"):
         list(iter_images([np.zeros((1, 1), np.uint8), source], "Gist"))
 
@@ -341,7 +341,7 @@ def test_what_cannot_be_a_image_is_refused(source, says):
     ("X", "says"),
     [
         ("a.jpg", "one alone goes in"),
-        (b"octets", "one alone goes in"),
+        (b"content", "one alone goes in"),
         (Image.new("L", (2, 2)), "one alone goes in"),
         (np.zeros((8, 9, 3), np.uint8), "one alone goes in"),
         (np.zeros((8, 9), np.uint8), "one alone goes in"),

@@ -13,10 +13,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import bittern as bt
 from bittern.data.rows import RowView, Texts
-from bittern.features import words
-from bittern.features.texts import stem_of, words_of
-from bittern.features.topics import Topics
-from bittern.features.words import BagOfWords
+from bittern.features import text as words
+from bittern.features.text import BagOfWords, Topics, stem_of, words_of
 
 TEXTS = [
     "The cat sat on the mat.",

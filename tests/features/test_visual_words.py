@@ -14,7 +14,7 @@ RNG = np.random.default_rng(0)
 
 
 def blobs(height=90, width=120, n=60):
-    """A image of many ellipses, which have key points."""
+    """An image of many ellipses, which have key points."""
     image = np.full((height, width, 3), 128, np.uint8)
     for _ in range(n):
         centre = int(RNG.integers(width)), int(RNG.integers(height))
@@ -132,7 +132,7 @@ def test_words_are_learned_from_a_bounded_sample_of_all_images():
     owners = np.repeat(np.arange(6), [len(sift(image)) for image in IMAGES])
     distances = ((feature.words_[:, None] - everything) ** 2).sum(axis=2)
     np.testing.assert_array_equal(distances.min(axis=1), 0)
-    assert len(set(owners[distances.argmin(axis=1)])) >= 4  # at most two of a image
+    assert len(set(owners[distances.argmin(axis=1)])) >= 4  # at most two of an image
 
 
 @pytest.mark.parametrize("assignment", ["hard", "soft"])

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from twins import fusion_reference
 
 import bittern as bt
 from bittern.fusion import (
@@ -14,7 +15,7 @@ from bittern.fusion import (
     simplex,
     weighted_sum,
 )
-from bittern.kernels import fusion_reference, raster
+from bittern.kernels import fusion
 
 N_SOURCES, N_QUERIES, N_ITEMS = 3, 6, 14
 
@@ -104,7 +105,7 @@ def test_kernels_equal_their_twins(random_state):
     changed = np.zeros(len(grid), np.int64)
     changed[1:] = (grid[1:] != grid[:-1]).argmax(axis=1)
     outputs = []
-    for module in (raster, fusion_reference):
+    for module in (fusion, fusion_reference):
         sums, best, ap = np.zeros(len(grid)), np.full(N_QUERIES, -7), np.zeros(N_QUERIES)
         module.scan_grid(scores, judged, grid, changed, sums, best, ap)
         weights, values = grid[best], ap.copy()

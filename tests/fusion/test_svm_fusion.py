@@ -105,7 +105,7 @@ SCORES, RELEVANT = made()
         (
             lambda: SVMFusion().fit(SCORES, RELEVANT & False, CATEGORIES),
             bt.InputError,
-            "all drawn were not relevant",
+            "all drawn ones were not relevant",
         ),
         (
             lambda: SVMFusion().fit(SCORES * 0, RELEVANT, CATEGORIES),

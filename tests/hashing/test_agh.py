@@ -120,3 +120,29 @@ def test_one_row_two_rows_and_equal_rows_are_hashed(rows):
 def test_bad_parameters_are_refused_in_one_sentence(parameters, says):
     with pytest.raises(bt.InputError, match=says):
         AGH(4, **parameters).fit(X)
+
+
+def rings(n=240, random_state=0):
+    """Two circles, one inside the other: no straight line parts them, a graph does."""
+    rng = np.random.default_rng(random_state)
+    y = np.arange(n) % 2
+    angle = rng.uniform(0, 2 * np.pi, n)
+    radius = np.where(y == 0, 1.0, 4.0) + 0.1 * rng.standard_normal(n)
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1), y
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_an_anchor_graph_sees_what_is_connected(layers):
+    X, y = rings()
+    bits = AGH(n_bits=2, n_anchors=40, layers=layers).fit(X).transform(X)
+    agreement = [max((bit == y).mean(), (bit != y).mean()) for bit in bits.T]
+    assert max(agreement) > 0.95
+
+
+def test_two_layers_take_two_bits_of_each_function():
+    X, _ = rings()
+    one = AGH(n_bits=4, n_anchors=40).fit(X).transform(X)
+    two = AGH(n_bits=8, n_anchors=40, layers=2).fit(X).transform(X)
+    assert two.shape == (240, 8)
+    assert one.shape == (240, 4)
+    assert len(np.unique(two, axis=0)) >= len(np.unique(one, axis=0))

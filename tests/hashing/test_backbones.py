@@ -21,8 +21,8 @@ from bittern.networks import (
     efficientnet,
 )
 from bittern.networks.base import resized
-from bittern.networks.convolution import Convolution, _Step
-from bittern.networks.matconvnet import read_network
+from bittern.networks.convolution import NormalisedConvolution, _ConvolveAndClip
+from bittern.networks.matconvnet import read_matconvnet
 
 CHAINS = {"vgg-f": VGGF, "alexnet": AlexNet}
 GROUPS = {"vgg-f": (1, 1, 1, 1, 1), "alexnet": (1, 2, 1, 2, 2)}
@@ -137,7 +137,7 @@ def net(built):
 
 
 @torch.no_grad()
-def test_a_row_of_features_a_image(net):
+def test_a_row_of_features_for_each_image(net):
     features = net(random_images(4))
     assert features.shape == (4, net.n_features)
     assert features.dtype == torch.float64
@@ -147,7 +147,7 @@ def test_a_row_of_features_a_image(net):
 
 
 @torch.no_grad()
-def test_a_image_s_features_are_its_own(net):
+def test_the_features_of_an_image_do_not_depend_on_others(net):
     images = random_images(5)
     torch.testing.assert_close(net(images)[1:3], net(images[1:3]))
 
@@ -173,7 +173,7 @@ def test_grey_images_are_images_of_three_equal_colours(net):
 
 
 @torch.no_grad()
-def test_octets_are_as_good_as_floats(net):
+def test_bytes_are_as_good_as_floats(net):
     images = random_images()
     assert torch.equal(net(images.to(torch.uint8)), net(images))
 
@@ -248,9 +248,9 @@ def test_the_table():
 def test_images_are_resized_as_pillow_does_it(height, width, size):
     images = random_images(2, height, width)
     images[0, :, :9] = 255.0  # an edge, at which bicubic curves overshoot
-    octets = images.byte().permute(0, 2, 3, 1).numpy()
+    pixels = images.byte().permute(0, 2, 3, 1).numpy()
     expected = [
-        Image.fromarray(one).resize((size, size), Image.Resampling.BICUBIC) for one in octets
+        Image.fromarray(one).resize((size, size), Image.Resampling.BICUBIC) for one in pixels
     ]
     found = resized(images, size).permute(0, 2, 3, 1).numpy().astype(int)
     assert np.abs(found - np.stack(expected)).max() <= 2
@@ -328,7 +328,7 @@ def test_gradients_are_torch_s_own(n_in, n_out, kernel, stride, groups, height, 
     bias = torch.randn(n_out, dtype=torch.double, requires_grad=True)
     expected = F.conv2d(x, weight, bias, stride, kernel // 2, groups=groups)
     expected = expected if most is None else expected.clamp(0, most)
-    found = _Step.apply(x, weight, bias, stride, groups, most)
+    found = _ConvolveAndClip.apply(x, weight, bias, stride, groups, most)
     torch.testing.assert_close(found, expected)
     assert found.shape[2:] == (-(-height // stride), -(-width // stride))
     up = torch.randn_like(found)
@@ -344,7 +344,7 @@ def test_gradients_are_torch_s_own(n_in, n_out, kernel, stride, groups, height, 
 
 @pytest.mark.parametrize("kernel", [1, 3, 5])
 def test_only_the_gradients_that_are_wanted_are_found(kernel):
-    unit = Convolution(4, 4, kernel, groups=1 if kernel == 1 else 4)
+    unit = NormalisedConvolution(4, 4, kernel, groups=1 if kernel == 1 else 4)
     unit.fold_()
     x = torch.randn(2, 4, 6, 6)
     for wanted in (x, unit.conv.weight, unit.conv.bias):
@@ -356,7 +356,7 @@ def test_only_the_gradients_that_are_wanted_are_found(kernel):
 
 
 def test_a_cut_is_at_both_ends():
-    unit = Convolution(1, 1, 1, most=6.0).eval()
+    unit = NormalisedConvolution(1, 1, 1, ceiling=6.0).eval()
     unit.conv.weight.data.fill_(1.0)
     unit.norm.eps = 0.0
     values = torch.tensor([-2.0, 0.5, 5.0, 7.0]).view(1, 1, 2, 2)
@@ -528,7 +528,7 @@ def test_a_network_inside_a_variable_is_found(tmp_path):
     path = chain_file(tmp_path, "vgg-f")
     savemat(tmp_path / "inside.mat", {"net": content("vgg-f", np.random.default_rng(7))})
     for one, other in zip(
-        read_network(path).layers, read_network(tmp_path / "inside.mat").layers, strict=True
+        read_matconvnet(path).layers, read_matconvnet(tmp_path / "inside.mat").layers, strict=True
     ):
         assert (one.name, one.kind, one.numbers) == (other.name, other.kind, other.numbers)
         np.testing.assert_array_equal(one.filters, other.filters)
@@ -629,7 +629,11 @@ def test_one_network_s_file_is_not_the_other_s(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(None, "no such file"), (b"", "is no MATLAB 5 file"), (b"x" * 999, "is no MATLAB 5 file")],
+    [
+        (None, "no such file"),
+        (b"", "is not a MATLAB 5 file"),
+        (b"x" * 999, "is not a MATLAB 5 file"),
+    ],
 )
 def test_what_is_no_such_file_is_refused_in_one_sentence(tmp_path, content, says):
     path = tmp_path / "network.mat"

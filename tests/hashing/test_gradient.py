@@ -1,17 +1,21 @@
 """Training by gradients: resuming, stopping, validation, networks, images."""
 
 import pickle
+import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 import bittern as bt
 from bittern.hashing import DPSH, DTSH, TALR
-from bittern.hashing.images import shifted_and_mirrored
-from bittern.hashing.learner import Learner
+from bittern.hashing.deep.hasher import GradientHasher
+from bittern.hashing.deep.images import shifted_and_mirrored
+from bittern.hashing.deep.training import Trainer, Validation, balanced_batches
 from bittern.hashing.targets import Targets
-from bittern.hashing.training import Trainer, balanced_batches
 from bittern.networks import SmallNet
 
 
@@ -31,6 +35,35 @@ def ap(hasher, X=X, y=Y):
     return bt.evaluate(codes, codes, truth, ["ap"])["ap"].mean
 
 
+@pytest.mark.parametrize(
+    ("kind", "own"),
+    [
+        (TALR, {"objective": "ndcg", "alpha": (1.0, 2.0), "n_bins": 4, "form": "integral"}),
+        (DPSH, {"eta": 0.5}),
+        (DTSH, {"eta": 0.5, "margin": 2.0}),
+    ],
+)
+def test_the_methods_share_their_parameters_and_add_their_own(kind, own):
+    shared = {"network": "mlp", "n_epochs": 10, "dropout": 0.25, "random_state": 3}
+    hasher = kind(16, **shared, **own)
+    assert hasher.get_params().items() >= {"n_bits": 16, **shared, **own}.items()
+    assert vars(hasher) == hasher.get_params(), "the constructor stores its parameters, no more"
+    common = set(kind().get_params()) - set(own)
+    assert common == {f.name for f in fields(GradientHasher) if f.init}
+    assert clone(hasher).get_params() == hasher.get_params()
+    assert hasher.set_params(n_bits=8, hidden=4).get_params()["hidden"] == 4
+    with pytest.raises(TypeError):
+        kind(16, "mlp")
+    with pytest.raises(TypeError):
+        kind(depth=3)
+
+
+def test_parameters_are_chosen_by_grid_search():
+    search = GridSearchCV(TALR(**QUICK), {"n_epochs": [1, 6], "dropout": [0.1]}, scoring=ap, cv=2)
+    search.fit(X, Y)
+    assert search.best_params_ == {"dropout": 0.1, "n_epochs": 6}
+
+
 @pytest.mark.parametrize("kind", [TALR, DPSH, DTSH])
 @pytest.mark.parametrize("network", ["linear", "mlp", "kernel"])
 def test_training_lowers_the_loss_and_raises_ap_on_other_rows(kind, network):
@@ -43,10 +76,29 @@ def test_training_lowers_the_loss_and_raises_ap_on_other_rows(kind, network):
     )
 
 
+def test_a_training_step_is_followed_in_seven_files():
+    hasher, visited = TALR(**QUICK | {"n_epochs": 2}), set()
+
+    def note_file(frame, event, argument):
+        _, inside, path = frame.f_code.co_filename.partition("/bittern/hashing/")
+        if inside:
+            visited.add(path)
+
+    sys.setprofile(note_file)
+    try:
+        hasher.fit(X, Y)
+    finally:
+        sys.setprofile(None)
+    assert visited == {
+        "talr.py", "base.py", "targets.py", "deep/hasher.py", "deep/layers.py",
+        "deep/training.py", "objectives.py",
+    }  # fmt: skip
+
+
 def test_logits_in_numpy_are_those_of_the_network():
     for network in ("linear", "mlp", "kernel"):
         hasher = TALR(**QUICK, network=network).fit(X, Y)
-        net = hasher._build(X[:1], fresh=False)
+        net = hasher._build(X[:1], pretrained=False)
         net.load_state_dict({k: torch.from_numpy(v) for k, v in hasher.state_.items()})
         wanted = net.eval()(torch.from_numpy(hasher._scaled(X))).detach().numpy()
         np.testing.assert_allclose(hasher.logits(X), wanted, atol=1e-5)
@@ -154,7 +206,7 @@ def test_the_epoch_that_is_best_on_held_out_rows_is_kept(monkeypatch):
         states.append(network.hash.weight.detach().clone().numpy())
         return next(planned)
 
-    monkeypatch.setattr(Learner, "score", score)
+    monkeypatch.setattr(Validation, "score", score)
     hasher = TALR(**QUICK, validation=0.2, patience=3).fit(X, Y)
     assert hasher.best_epoch_ == 2
     assert hasher.scores_.tolist() == [0.1, 0.5, 0.3, 0.4, 0.2], "stopped after three worse ones"
@@ -187,7 +239,7 @@ def test_validation_rows_without_anything_relevant_are_refused():
         TALR(**QUICK, validation=0.1).fit(X, np.arange(len(X)))
 
 
-def test_graded_gains_are_told_apart_by_ndcg():
+def test_ndcg_learns_from_graded_gains():
     rng = np.random.default_rng(0)
     rows = rng.uniform(0, 1, (300, 2)) @ rng.standard_normal((2, 6))
     truth = bt.Relevance.from_thresholds(rows, rows, [0.5, 0.2], [1, 5])
@@ -198,7 +250,7 @@ def test_graded_gains_are_told_apart_by_ndcg():
     assert values[0] > values[1] + 0.02
 
 
-def test_few_rows_are_learned_from_for_more_epochs_unless_their_number_is_said(monkeypatch):
+def test_few_rows_get_more_epochs_by_default(monkeypatch):
     monkeypatch.setattr(Trainer, "_step", lambda *_: 0.0)  # the steps are only counted
     assert len(TALR(4).fit(X, Y).losses_) == 500, "one batch, of 100 rows, an epoch"
     rows, labels = blobs(2000, dim=2)
@@ -373,7 +425,7 @@ def test_objectives_and_backbones_are_there_when_asked_for():
 
 
 def test_without_pytorch_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(bt.MissingExtraError, match=r"^TALR: needs PyTorch; pip install 'bittern\["):
         TALR(**QUICK).fit(X, Y)
     with pytest.raises(bt.MissingExtraError, match=r"^bt\.hashing\.objectives: needs PyTorch"):

@@ -259,7 +259,7 @@ def test_bad_rows_and_parameters_are_refused_in_one_sentence(hasher, X, y, param
         (TAGS[:5], "y must have one entry for each row, got 5 for 120"),
         (np.full((120, 2), 0.5), "tags as y must be booleans or 0/1"),
         (np.full(120, 0.5), "y"),
-        (bt.Relevance.from_classes(LABELS[:9], LABELS), "must be of the 120 training rows"),
+        (bt.Relevance.from_classes(LABELS[:9], LABELS), "must relate the 120 training rows"),
     ],
 )
 def test_a_bad_y_is_refused_in_one_sentence(name, y, says):

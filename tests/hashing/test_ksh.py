@@ -40,8 +40,8 @@ def residual_and_relaxation(seed=0, n_bits=4):
     H = [signs(rng.standard_normal(30)) for _ in range(2)]
     residual, relaxation = ksh._Residual(S), ksh._Relaxation(K, S)
     for h in H:
-        residual.take_off(h)
-        relaxation.take_off(h)
+        residual.subtract(h)
+        relaxation.subtract(h)
     return K, S - sum(np.outer(h, h) for h in H), residual, relaxation
 
 
@@ -100,7 +100,7 @@ def test_what_is_approached_is_twice_the_affinity_less_one(monkeypatch):
     np.testing.assert_allclose(seen[0], (gains + gains.T) / 4 - 1, atol=1e-6)
 
 
-def test_only_so_many_affinities_are_looked_at():
+def test_only_the_affinities_of_n_labelled_rows_are_used():
     looked = []
 
     class Watched(ksh.Targets):

@@ -6,16 +6,19 @@ import torch
 
 import bittern as bt
 from bittern.hashing.objectives import (
+    FORMS,
     OBJECTIVES,
+    _li,
     ap_loss,
     dpsh_loss,
     dtsh_loss,
     ndcg_loss,
+    relaxed_ap,
+    relaxed_dcg,
+    relaxed_distances,
+    relaxed_ndcg,
     soft_counts,
 )
-from bittern.hashing.objectives.ap import relaxed_ap
-from bittern.hashing.objectives.counts import FORMS, relaxed_distances
-from bittern.hashing.objectives.ndcg import _li, relaxed_dcg, relaxed_ndcg
 
 N_BITS = 8
 

@@ -210,7 +210,7 @@ def test_isohash_shares_the_variance_of_one_direction_among_all_bits():
     np.testing.assert_allclose(variances, LINE.var(axis=0).sum() / 9, rtol=1e-6)
 
 
-def test_isohash_comes_no_farther_from_even_variances():
+def test_isohash_never_moves_away_from_equal_variances():
     variances = np.array([9.0, 4.0, 1.0, 0.5, 0.0])
     steps = lift_and_project(variances, 200, np.random.default_rng(0), "")
     uneven = []

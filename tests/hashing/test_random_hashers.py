@@ -95,7 +95,7 @@ def test_widths_follow_from_the_mean_squared_distance_of_rows():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_that_are_equal_but_for_rounding_have_no_spread(dtype):
+def test_rows_equal_up_to_rounding_have_no_spread(dtype):
     assert square_spread(np.full((30, 7), 0.1, dtype)) == 1.0
 
 

@@ -58,8 +58,8 @@ def test_a_discrete_step_ends_where_no_other_column_is_better(random_state):
     problem, B, about = small_problem(n=6, random_state=random_state)
     state = problem.solve(B)
     values, labels, nu, _ = about
-    wish = labels @ state.W.T + nu * (values @ state.P + state.p)
-    found = sdh.discrete_step(B, state.W, wish)
+    linear = labels @ state.W.T + nu * (values @ state.P + state.p)
+    found = sdh.discrete_step(B, state.W, linear)
 
     def cost(B):
         return objective(B, state.W, state.P, state.p, *about)
@@ -84,11 +84,11 @@ def test_the_objective_does_not_rise():
 def test_the_better_of_two_starts_is_taken():
     problem, B, _ = small_problem()
     state = problem.solve(B)
-    after = problem.better(state)
+    after = problem.improve(state)
     assert after.objective < state.objective
     values = [after.objective]
     for _ in range(5):
-        after = problem.better(after)
+        after = problem.improve(after)
         values.append(after.objective)
     assert (np.diff(values) <= 0).all()
 

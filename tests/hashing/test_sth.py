@@ -6,7 +6,7 @@ import scipy.linalg
 
 import bittern as bt
 from bittern.hashing import sth
-from bittern.hashing.anchors import unit_rows
+from bittern.hashing.kernel_maps import unit_rows
 from bittern.hashing.sth import STH
 
 X = np.random.default_rng(1).standard_normal((80, 5)) + 2
@@ -60,7 +60,7 @@ def blobs(n=160):
     return rng.standard_normal((n, 10)) + 4 * rng.standard_normal((4, 10))[y], y
 
 
-def test_only_so_many_rows_are_used():
+def test_at_most_n_rows_are_used():
     X, _ = blobs()
     few = STH(n_bits=4, n_rows=50).fit(X)
     rows = np.sort(np.random.default_rng(0).choice(len(X), 50, replace=False))
@@ -97,3 +97,20 @@ def test_rows_of_zeros_and_equal_rows_are_hashed():
 def test_bad_parameters_are_refused_in_one_sentence(parameters, says):
     with pytest.raises(bt.InputError, match=says):
         STH(4, **parameters).fit(X)
+
+
+def test_self_taught_bits_are_balanced_over_the_training_rows():
+    X = np.random.default_rng(0).standard_normal((200, 10))
+    bits = STH(n_bits=6).fit(X).transform(X)
+    assert (np.abs(bits.mean(axis=0) - 0.5) < 0.2).all()
+
+
+def test_self_taught_bits_keep_neighbours_together():
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((8, 12))
+    y = rng.integers(0, 8, 240)
+    X = centres[y] + 0.15 * rng.standard_normal((240, 12))
+    bits = STH(n_bits=8, n_neighbours=10).fit(X).transform(X)
+    apart = (bits[:, None] != bits).sum(axis=-1)
+    same = y[:, None] == y
+    assert apart[same].mean() < 0.3 * apart[~same].mean()

@@ -8,10 +8,17 @@ import pytest
 
 import bittern as bt
 from bittern.hashing import BRE, KSH, SDH, FastHash, MACHash, StructHash, Targets
-from bittern.hashing.bre import Embedding, Pairs, best_weight
-from bittern.hashing.fasthash import Pairs as Listed
-from bittern.hashing.fasthash import count_apart, cut, loss_steps, make_blocks, sweep, weigh
-from bittern.hashing.machash import Coordinates
+from bittern.hashing.bre import DistancePairs, Embedding, best_weight
+from bittern.hashing.graph_cuts import (
+    AffinityPairs,
+    choose_bits,
+    count_differences,
+    loss_steps,
+    make_blocks,
+    minimum_cut,
+    set_weights,
+)
+from bittern.hashing.machash import AuxiliaryCoordinates
 from bittern.hashing.sdh import discrete_step
 from bittern.hashing.trees import Forest
 
@@ -26,7 +33,7 @@ def blobs(random_state=0, n=150, dim=8, n_classes=3, gap=4.0):
 
 
 def random_pairs(rng, n, n_pairs):
-    pairs = Pairs(rng.integers(n, size=n_pairs), rng.integers(n, size=n_pairs), n)
+    pairs = DistancePairs(rng.integers(n, size=n_pairs), rng.integers(n, size=n_pairs), n)
     pairs.distance[:] = rng.random(len(pairs.row))
     for e, (i, j) in enumerate(zip(pairs.row, pairs.other, strict=True)):
         back = pairs.first[j] + np.flatnonzero(
@@ -97,12 +104,12 @@ def test_ksh_s_code_products_approach_the_affinities():
 def test_sdh_s_discrete_step_never_raises_its_objective_and_ends_at_a_minimum():
     rng = np.random.default_rng(0)
     B = np.where(rng.random((30, 6)) < 0.5, 1.0, -1.0)
-    W, wish = rng.standard_normal((6, 3)), rng.standard_normal((30, 6))
+    W, linear = rng.standard_normal((6, 3)), rng.standard_normal((30, 6))
 
     def objective(B):
-        return ((B @ W) ** 2).sum() - 2 * (B * wish).sum()
+        return ((B @ W) ** 2).sum() - 2 * (B * linear).sum()
 
-    better = discrete_step(B, W, wish)
+    better = discrete_step(B, W, linear)
     assert objective(better) < objective(B)
     for i, k in itertools.product(range(30), range(6)):
         other = better.copy()
@@ -124,39 +131,43 @@ def test_sdh_lets_a_linear_classifier_read_the_labels():
 @pytest.mark.parametrize("random_state", range(30))
 def test_a_cut_is_the_best_of_all_bits(random_state):
     rng = np.random.default_rng(random_state)
-    n, field = 7, rng.standard_normal(7)
+    n, unary = 7, rng.standard_normal(7)
     heads, tails = np.array(list(itertools.combinations(range(n), 2))).T
     weights = rng.random(len(heads)) * (rng.random(len(heads)) < 0.6)
 
     def energy(z):
         z = np.asarray(z)
-        return weights[z[heads] != z[tails]].sum() + field @ z
+        return weights[z[heads] != z[tails]].sum() + unary @ z
 
     least = min(energy(z) for z in itertools.product((-1, 1), repeat=n))
-    assert energy(np.where(cut(field, heads, tails, weights), 1, -1)) == pytest.approx(least)
+    assert energy(np.where(minimum_cut(unary, heads, tails, weights), 1, -1)) == pytest.approx(
+        least
+    )
 
 
 def test_a_sweep_of_cuts_never_raises_the_energy():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, 80)
-    pairs = Listed.sample(Targets.of(y, 80, "X"), 10, 10, rng)
+    pairs = AffinityPairs.sample(Targets.of(y, 80, "X"), 10, 10, rng)
     blocks = make_blocks(pairs, rng)
     assert np.sort(np.concatenate([block.rows for block in blocks])).tolist() == list(range(80))
     for block in blocks:
         assert (pairs.affinity[block.listed] == 1).all()
-    weights, field = np.empty(len(pairs.other), np.float32), rng.standard_normal(80)
-    weigh(pairs.affinity, np.zeros(len(pairs.other), np.uint16), *loss_steps("ksh", 1), weights)
+    weights, unary = np.empty(len(pairs.other), np.float32), rng.standard_normal(80)
+    set_weights(
+        pairs.affinity, np.zeros(len(pairs.other), np.uint16), *loss_steps("ksh", 1), weights
+    )
     bit = np.where(rng.random(80) < 0.5, 1, -1).astype(np.int8)
     energies = []
     for _ in range(5):
         apart = bit[pairs.rows()] != bit[pairs.other]
-        energies.append(weights[apart].sum(dtype=float) / 2 + field @ bit)
-        sweep(bit, weights, field, pairs, blocks, rng)
+        energies.append(weights[apart].sum(dtype=float) / 2 + unary @ bit)
+        choose_bits(bit, weights, unary, pairs, blocks, rng)
     assert (np.diff(energies) <= 1e-6).all() and energies[-1] < energies[0]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_forest_says_what_lightgbm_says(dtype):
+def test_a_forest_equals_lightgbm(dtype):
     import lightgbm
 
     rng = np.random.default_rng(0)
@@ -200,17 +211,17 @@ def test_a_missing_library_is_named(monkeypatch, hasher, module, library):
 def test_machash_s_codes_never_raise_their_objective():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 60)
-    pairs = Listed.sample(Targets.of(y, 60, "X"), 10, 10, rng)
-    codes = Coordinates(pairs, make_blocks(pairs, rng), "ksh", 5, rng)
-    said = np.where(rng.random((5, 60)) < 0.5, 1, -1).astype(np.int8)
+    pairs = AffinityPairs.sample(Targets.of(y, 60, "X"), 10, 10, rng)
+    codes = AuxiliaryCoordinates(pairs, make_blocks(pairs, rng), "ksh", 5, rng)
+    predicted = np.where(rng.random((5, 60)) < 0.5, 1, -1).astype(np.int8)
     for mu in (0.1, 1.0, 30.0):
-        before = codes.objective(said, mu)
-        codes.follow(said, mu)
-        assert codes.objective(said, mu) <= before + 1e-6
-    np.testing.assert_array_equal(codes.bits, said)  # a large penalty prevails
+        before = codes.objective(predicted, mu)
+        codes.update(predicted, mu)
+        assert codes.objective(predicted, mu) <= before + 1e-6
+    np.testing.assert_array_equal(codes.bits, predicted)  # a large penalty prevails
     again = np.zeros_like(codes.apart)
     for bit in codes.bits:
-        count_apart(bit, pairs.first, pairs.other, again)
+        count_differences(bit, pairs, 1, again)
     np.testing.assert_array_equal(again, codes.apart)
 
 

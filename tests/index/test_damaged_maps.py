@@ -1,22 +1,22 @@
-"""Indexes that are used from a damaged file as it lies: errors or wrong answers, never a crash."""
+"""Indexes mapped from a damaged file: errors or wrong answers, never a crash."""
 
 import numpy as np
 import pytest
 from processes import run_python
 
 import bittern as bt
-from bittern.index import multi
+from bittern.index import multi_index
 
-# Every array of each file in turn has four octets set, here and there; then it is loaded and asked.
+# Every array of each file in turn has four bytes set, here and there; then it is loaded and asked.
 DAMAGE = """
     import sys
     import numpy as np
     import bittern as bt
     from pathlib import Path
-    from bittern.index import multi
+    from bittern.index import multi_index
     from bittern.io.npz import stored_arrays
 
-    multi.FEWEST = 1 << 12
+    multi_index.FEWEST = 1 << 12
     rng = np.random.default_rng(0)
     for path in map(Path, sys.argv[1:]):
         whole, n_read, n_refused = path.read_bytes(), 0, 0
@@ -48,7 +48,7 @@ def saved(index, path):
 
 
 def test_no_damage_ends_the_process(tmp_path, monkeypatch):
-    monkeypatch.setattr(multi, "FEWEST", 1 << 12)  # so many have tables, here and in the process
+    monkeypatch.setattr(multi_index, "FEWEST", 1 << 12)  # as in the process
     paths = []
     for kind, n_bits, settings in [
         (bt.TableIndex, 64, {"n_tables": 3, "bits_per_table": 14}),

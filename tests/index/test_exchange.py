@@ -2,9 +2,11 @@ import sys
 
 import numpy as np
 import pytest
+from processes import run_python
 
 import bittern as bt
-from bittern.index import read_faiss, read_octets, write_faiss, write_octets
+from bittern import tables
+from bittern.index import read_bytes, read_faiss, write_bytes, write_faiss
 
 BITS = np.random.default_rng(0).random((30, 48)) < 0.5
 CODES = bt.Codes.from_bits(BITS)
@@ -42,8 +44,8 @@ def test_any_length_goes_there_and_back(faiss, tmp_path, n_bits):
     write_faiss(tmp_path / "a", codes)
     assert read_faiss(tmp_path / "a", n_bits=n_bits) == codes
     assert read_faiss(tmp_path / "a").n_bits == -(-n_bits // 8) * 8
-    write_octets(tmp_path / "b.npy", codes)
-    assert read_octets(tmp_path / "b.npy", n_bits=n_bits) == codes
+    write_bytes(tmp_path / "b.npy", codes)
+    assert read_bytes(tmp_path / "b.npy", n_bits=n_bits) == codes
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), np.packbits(codes.to_bits(), axis=1))
 
 
@@ -53,8 +55,8 @@ def test_an_index_is_written_without_what_was_removed(faiss, tmp_path):
     write_faiss(tmp_path / "a", index)
     kept = CODES[[i for i in range(30) if i not in (0, 5)]]
     assert read_faiss(tmp_path / "a") == kept
-    write_octets(tmp_path / "b.npy", index)
-    assert read_octets(tmp_path / "b.npy") == kept
+    write_bytes(tmp_path / "b.npy", index)
+    assert read_bytes(tmp_path / "b.npy") == kept
 
 
 def test_files_of_another_kind_are_refused(faiss, tmp_path):
@@ -67,15 +69,15 @@ def test_files_of_another_kind_are_refused(faiss, tmp_path):
     with pytest.raises(bt.FileError, match="holds a IndexBinaryHash; only IndexBinaryFlat"):
         read_faiss(tmp_path / "hash")
     write_faiss(tmp_path / "a", CODES)
-    with pytest.raises(bt.FileError, match="64 bits are 8 octets a row, got 6"):
+    with pytest.raises(bt.FileError, match=r"64 bits are 8 .* a row, got 6"):
         read_faiss(tmp_path / "a", n_bits=64)
     whole = (tmp_path / "a").read_bytes()
     (tmp_path / "a").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(bt.FileError, match="not a readable"):
         read_faiss(tmp_path / "a")
     np.save(tmp_path / "floats.npy", np.zeros((3, 4)))
-    with pytest.raises(bt.FileError, match="not a file of octets"):
-        read_octets(tmp_path / "floats.npy")
+    with pytest.raises(bt.FileError, match="not a file of packed codes"):
+        read_bytes(tmp_path / "floats.npy")
 
 
 def test_without_faiss_the_extra_is_named(tmp_path, monkeypatch):
@@ -83,3 +85,21 @@ def test_without_faiss_the_extra_is_named(tmp_path, monkeypatch):
     for call in (lambda: write_faiss(tmp_path / "a", CODES), lambda: read_faiss(tmp_path / "a")):
         with pytest.raises(bt.MissingExtraError, match=r"pip install 'bittern\[io\]'"):
             call()
+
+
+def test_the_old_names_keep_working():
+    assert bt.index.write_octets is write_bytes
+    assert bt.index.read_octets is read_bytes
+    for name in bt.index._EVALUATION:
+        assert getattr(bt.index, name) is getattr(tables, name)
+    assert {"table_profile", "compare_with_ranking"} < set(dir(bt.index))
+    with pytest.raises(AttributeError, match="no attribute 'tabel_profile'"):
+        _ = bt.index.tabel_profile
+
+
+def test_indexes_do_not_load_the_evaluation_of_tables():
+    run_python("""
+        import sys
+        import bittern.index
+        assert "bittern.tables" not in sys.modules
+    """)

@@ -5,21 +5,20 @@ import pytest
 from linear_scan import clustered, nearest, within
 
 import bittern as bt
-from bittern.index import INDEXES, multi, scan
+from bittern.index import INDEXES, flat_index, multi_index
 
 LENGTHS = [1, 12, 48, 64, 65, 100, 128, 256, 300]
 
 
-@pytest.fixture(params=["flat", "flat by runs", "multi", "multi by tables"])
+@pytest.fixture(params=["flat", "flat without AVX2", "multi", "multi by tables"])
 def kind(request, monkeypatch):
     """Every exact index, and the ways it may take."""
-    if request.param == "flat by runs":
-        monkeypatch.setattr(scan, "scan_for", lambda n_bits: scan.RunScan())
-        monkeypatch.setattr("bittern.index.flat.scan_for", lambda n_bits: scan.RunScan())
+    if request.param == "flat without AVX2":
+        monkeypatch.setattr(flat_index, "scan_for", lambda n_bits: flat_index.PortableScan())
     if request.param == "multi by tables":  # however few codes there are, and whatever it costs
-        monkeypatch.setattr(multi, "FEWEST", 1)
-        monkeypatch.setattr(scan.Scan, "cost", lambda *_: 1e15)
-        monkeypatch.setattr(multi.MultiIndex, "_scan_is_best", lambda *_: False)
+        monkeypatch.setattr(multi_index, "FEWEST", 1)
+        monkeypatch.setattr(flat_index.Scan, "cost", lambda *_: 1e15)
+        monkeypatch.setattr(multi_index.MultiIndex, "_scan_is_best", lambda *_: False)
     return INDEXES[request.param.split()[0]]
 
 
@@ -256,7 +255,7 @@ def test_a_file_that_is_cut_is_a_file_error(kind, tmp_path, mmap):
             kind.load(tmp_path / "a.index", mmap=mmap)
 
 
-def test_a_file_with_an_octet_changed_is_never_misread(kind, tmp_path):
+def test_a_file_with_a_byte_changed_is_never_misread(kind, tmp_path):
     index, _, queries = made(kind, n=40, n_bits=12)
     path = tmp_path / "a.index"
     index.save(path)
@@ -310,7 +309,7 @@ CODES = codes_of(bits_of(5, 16))
         (lambda i: i.search(CODES, 1, where=[True]), "one entry for each of 5 items, got 1"),
         (lambda i: i.search(CODES, 1, where=[0.5]), "where must be a boolean mask or ids"),
         (lambda i: i.search(CODES, 1, n_threads=0), "n_threads must be at least 1"),
-        (lambda i: type(i)(ids=[1]), "ids come with codes"),
+        (lambda i: type(i)(ids=[1]), "ids need codes"),
         (lambda i: type(i)().codes, "has no codes yet"),
     ],
 )

@@ -5,15 +5,16 @@ import pytest
 from linear_scan import clustered
 
 import bittern as bt
-from bittern.index import multi, scan, segments
-from bittern.kernels import shells
+from bittern.index import flat_index, multi_index
+from bittern.kernels import multi_index as kernels
+from bittern.kernels.multi_index import Searched
 
 N, FEWEST = 6000, 4096  # codes, and how many are scanned in any case
 
 
 @pytest.fixture(autouse=True)
 def few_codes_have_tables_too(monkeypatch):
-    monkeypatch.setattr(multi, "FEWEST", FEWEST)
+    monkeypatch.setattr(multi_index, "FEWEST", FEWEST)
 
 
 def random_bits(n, n_bits, random_state=0):
@@ -43,7 +44,7 @@ def linear(database, queries, k):
 @pytest.fixture(params=["as it chooses", "by tables"])
 def bargain(request, monkeypatch):
     if request.param == "by tables":
-        monkeypatch.setattr(scan.Scan, "cost", lambda *_: 1e15)
+        monkeypatch.setattr(flat_index.Scan, "cost", lambda *_: 1e15)
     return request.param
 
 
@@ -90,7 +91,7 @@ def test_k_may_cut_a_tie_anywhere(bargain):
 @pytest.mark.parametrize("n_segments", [1, 2, 3, 5, 7, 16])
 @pytest.mark.parametrize("n_bits", [17, 64, 100, 200])
 def test_any_number_of_segments_gives_the_same(n_segments, n_bits, monkeypatch):
-    monkeypatch.setattr(scan.Scan, "cost", lambda *_: 1e15)
+    monkeypatch.setattr(flat_index.Scan, "cost", lambda *_: 1e15)
     bits = databases("clustered", n_bits)
     database, queries = bt.Codes.from_bits(bits), bt.Codes.from_bits(bits[:3])
     index = bt.MultiIndex(database, n_segments=n_segments)
@@ -110,54 +111,46 @@ def test_near_queries_are_answered_from_the_tables(monkeypatch):
     def no_scan(*_):
         raise AssertionError("scanned")
 
-    monkeypatch.setattr(scan.TileScan, "_find_nearest", no_scan)
-    monkeypatch.setattr(scan.RunScan, "_find_nearest", no_scan)
+    monkeypatch.setattr(flat_index.Avx2Scan, "_find_nearest", no_scan)
+    monkeypatch.setattr(flat_index.PortableScan, "_find_nearest", no_scan)
     np.testing.assert_array_equal(index.search(queries, 1).ids, expected.ids)
 
 
 def test_a_large_k_of_spread_codes_is_scanned():
     database = bt.Codes.from_bits(databases("uniform", 64))
     index = bt.MultiIndex(database)
-    tables, is_done = index._tables(None), np.ones(1, bool)
+    tables, is_done = index._up_to_date(None), np.ones(1, bool)
     out = np.empty((1, 300), np.int64), np.empty((1, 300), np.int32), is_done, np.empty(1)
-    shells.find_nearest(
-        database.words[:1],
-        database.words,
-        N,
-        tables,
-        scan.EVERYTHING,
-        300,
-        index._scanning().cost(300),
-        *out,
-    )
+    searched = Searched(database.words, N, tables, flat_index.EVERYTHING)
+    kernels.find_nearest(database.words[:1], searched, 300, index._scanning().cost(300), *out)
     assert not is_done[0]
 
 
 def test_many_queries_that_are_for_the_scan_are_not_tried_one_by_one(monkeypatch):
     database = bt.Codes.from_bits(databases("uniform", 64))
-    tried, find = [], shells.find_nearest
+    tried, find = [], kernels.find_nearest
     monkeypatch.setattr(
-        multi.shells, "find_nearest", lambda q, *rest: (tried.append(len(q)), find(q, *rest))
+        kernels, "find_nearest", lambda q, *rest: (tried.append(len(q)), find(q, *rest))
     )
     queries = bt.Codes.from_bits(random_bits(200, 64, 5))
     hits = bt.MultiIndex(database).search(queries, 300)
-    assert sum(tried) == multi.SAMPLE
+    assert sum(tried) == multi_index.SAMPLE
     np.testing.assert_array_equal(hits.ids, linear(database, queries, 300)[0])
 
 
 def test_segments_suit_the_number_of_codes():
-    lows, widths = segments.segments_for(64, 10**6, None)
+    lows, widths = multi_index._segments_for(64, 10**6, None)
     assert lows.tolist() == [0, 16, 32, 48] and widths.tolist() == [16] * 4
     for n_bits in (1, 7, 64, 65, 128, 1000, 4096):
         for n in (4096, 10**6, 10**9):
             for m in (None, 1, 3, 16):
-                lows, widths = segments.segments_for(n_bits, n, m)
-                assert (widths >= 1).all() and (widths <= segments.MOST_WIDTH).all()
+                lows, widths = multi_index._segments_for(n_bits, n, m)
+                assert (widths >= 1).all() and (widths <= multi_index.MOST_WIDTH).all()
                 assert (lows[1:] >= (lows + widths)[:-1]).all() and (lows + widths)[-1] <= n_bits
 
 
 def test_masks_are_all_numbers_of_few_bits():
-    masks, starts = segments._masks_by_size(9)
+    masks, starts = multi_index._masks_by_size(9)
     by_hand = sorted(range(512), key=lambda x: (x.bit_count(), x))
     assert masks.tolist() == by_hand[: starts[-1]] and len(masks) == 511
     assert starts.tolist() == [0, 1, 10, 46, 130, 256, 382, 466, 502, 511]
@@ -168,13 +161,13 @@ def test_codes_added_later_are_found_before_and_after_the_tables_take_them_in():
     index = bt.MultiIndex(bt.Codes.from_bits(bits[:4500]))
     queries = bt.Codes.from_bits(bits[4500:4510])
     index.search(queries, 5)
-    first = index._buckets
+    first = index._tables
     index.add(bt.Codes.from_bits(bits[4500:]))
     assert index.search(queries, 5).distances[:, 0].tolist() == [0] * 10
-    assert index._buckets is first
+    assert index._tables is first
     index.add(bt.Codes.from_bits(random_bits(4000, 64, 9)))
     assert index.search(queries, 5).distances[:, 0].tolist() == [0] * 10
-    assert index._buckets is not first
+    assert index._tables is not first
 
 
 def test_tables_come_back_from_a_file(tmp_path, monkeypatch):
@@ -185,7 +178,7 @@ def test_tables_come_back_from_a_file(tmp_path, monkeypatch):
     def no_building(*_):
         raise AssertionError("built anew")
 
-    monkeypatch.setattr(multi, "build", no_building)
+    monkeypatch.setattr(multi_index, "build", no_building)
     for mmap in (False, True):
         loaded = bt.MultiIndex.load(tmp_path / "a", mmap=mmap)
         assert loaded.n_segments == 3
@@ -196,12 +189,12 @@ def test_tables_come_back_from_a_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [
-        ("rows", lambda a: a + np.uint32(1), "rows that are not there"),
+        ("rows", lambda a: a + np.uint32(1), "rows that do not exist"),
         ("offsets", lambda a: a[::-1].copy(), "do not ascend"),
         ("offsets", lambda a: a[:-1], "not those of its segments"),
         ("lows", lambda a: a + 9, "not those of its codes"),
         ("widths", lambda a: a * 9, "out of bounds"),
-        ("widths", lambda a: a.astype(float), "not those of an index"),
+        ("widths", lambda a: a.astype(float), "wrong type or number"),
         ("codes", lambda a: a[:, :-1], "do not hold its codes"),
     ],
 )

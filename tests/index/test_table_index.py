@@ -89,7 +89,7 @@ def test_an_index_that_grew_and_shrank_is_like_one_made_at_once():
     queries, index, kept = some_codes(6, 16, 9), bt.TableIndex(**setting), {}
     for step, n in enumerate([40, 1, 3, 1, 1, 60, 2, 5, 1]):
         codes = some_codes(n, 16, step)
-        ids = index._rows.next_id + np.arange(n)
+        ids = index._items.next_id + np.arange(n)
         index.add(codes)
         kept |= dict(zip(ids.tolist(), codes.to_bits(), strict=True))
         if step % 2:
@@ -134,7 +134,7 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
     database, queries = some_codes(200, 20, 0), some_codes(30, 20, 1)
     index = bt.TableIndex(database, n_tables=4, bits_per_table=5)
     whole = index.candidates(queries, n_threads=1)
-    monkeypatch.setattr("bittern.index.buckets.BLOCK", 50)
+    monkeypatch.setattr("bittern.index.hash_tables.BLOCK", 50)
     divided = index.candidates(queries, n_threads=3)
     assert divided.to_lists() == whole.to_lists()
     assert index.search(queries, 3, n_threads=3).to_lists() == [h[:3] for h in whole.to_lists()]

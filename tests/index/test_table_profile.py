@@ -231,7 +231,7 @@ def test_many_queries_go_in_blocks_and_threads(monkeypatch):
     relevance = GROUND_TRUTHS["matrix"]().excluding(EXCLUDED)
     setting = {"n_tables": 3, "bits_per_table": 5}
     whole = bt.table_profile(queries, database, relevance, **setting, n_threads=1)
-    monkeypatch.setattr("bittern.index.buckets.BLOCK", 7)
+    monkeypatch.setattr("bittern.index.hash_tables.BLOCK", 7)
     divided = bt.table_profile(queries, database, relevance, **setting, n_threads=3)
     assert rows_of(divided) == rows_of(whole)
 
@@ -243,7 +243,7 @@ def test_many_queries_go_in_blocks_and_threads(monkeypatch):
         ({"n_tables": 4, "bits_per_table": 5}, "4 segments of 5 bits do not fit into codes of 16"),
         ({"n_tables": 1, "bits_per_table": 17}, "bits_per_table must be between 1 and 16, got 17"),
         ({"n_tables": 1, "bits_per_table": 4, "probe": 5}, "probe must be between 0 and 4"),
-        ({"n_tables": 1, "bits_per_table": 4, "segments": "odd"}, "'consecutive' or 'random'"),
+        ({"n_tables": 1, "bits_per_table": 4, "segments": "odd"}, "one of 'consecutive', 'random'"),
         ({"n_tables": 1, "bits_per_table": 4, "random_state": -1}, "random_state must be at least"),
     ],
 )

@@ -8,7 +8,8 @@ from table_cases import EXCLUDED, GROUND_TRUTHS, N_DATABASE, crowded
 
 import bittern as bt
 from bittern import InputError
-from bittern.index import Tables, compare_with_ranking
+from bittern.index import Tables
+from bittern.tables import compare_with_ranking
 
 K_GRID, L_GRID = [1, 4, 5, 16], [1, 2, 3, 8]
 
@@ -231,7 +232,7 @@ def test_a_surface_knows_only_its_own_settings():
         *crowded(16, 0), GROUND_TRUTHS["classes"](), bits_per_table=[4], n_tables=[8]
     )
     assert surface.tables(4, 3).n_tables == 3
-    with pytest.raises(InputError, match=r"K is one of \[4\], got 5"):
+    with pytest.raises(InputError, match=r"K must be one of \[4\], got 5"):
         surface.tables(5, 1)
-    with pytest.raises(InputError, match="L is between 1 and 4, got 5"):
+    with pytest.raises(InputError, match="L must be between 1 and 4, got 5"):
         surface.tables(4, 5)

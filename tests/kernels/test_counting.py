@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twins import count_reference as reference
 
-from bittern.kernels import kinds, long, pairs, reference, short, triples, twos, vectors
+from bittern.kernels import count, registers
+from bittern.kernels.count import avx2, portable
 
-MODULES = {"short": short, "long": long}
-if vectors.available():
-    MODULES |= {"triples": triples, "twos": twos}
+# Codes of one word go through either branch of each module.
+RANGES = {"portable": portable.count_ranges, "words": portable.count_ranges_of_words}
+if registers.has_avx2():
+    RANGES |= {"avx2": avx2.count_ranges}
 
 
 def random_words(rng, n, n_bits):
@@ -23,17 +26,21 @@ def planes_of(words):
     return np.ascontiguousarray(words.T)
 
 
-def modules_for(n_bits):
-    """Every kernel module that takes codes of this length, on this processor."""
-    vector = [] if not vectors.available() else [triples] if n_bits <= 64 else [twos]
-    return [*(vector if n_bits <= 256 else []), *([short] if n_bits <= 64 else []), long]
+def range_kernels_for(n_bits):
+    """Every kernel that counts by ranges and takes codes of this length, on this processor."""
+    return [RANGES[name] for name in RANGES if n_bits <= 256 or name != "avx2"]
 
 
-def category_modules_for(n_bits):
-    """Those of them that count by category."""
-    if n_bits > 64:
-        return [long]
-    return [kinds, short, long] if vectors.available() else [short, long]
+def category_kernels_for(n_bits):
+    """Every kernel that counts by category, alike."""
+    is_short = n_bits <= 64
+    vector = [avx2.count_categories] if is_short and registers.has_avx2() else []
+    return [*vector, portable.count_categories, count_categories_of_words]
+
+
+def count_categories_of_words(queries, planes, categories, starts, *rest):
+    """The kernel for long codes with the arguments of the others."""
+    portable.count_categories_of_words(queries, planes, categories, *rest)
 
 
 def assert_same(kernel, twin, arguments, shape, before):
@@ -82,9 +89,9 @@ def test_count_ranges_equals_its_twin_at_every_length(first):
         queries, database = random_words(rng, n_queries, n_bits), random_words(rng, n, n_bits)
         bounds = np.sort(rng.integers(0, n + 1, (2, n_queries)), axis=0)
         bounds[:, 0] = 10, 25
-        for kernels in modules_for(n_bits):
+        for kernel in range_kernels_for(n_bits):
             added = assert_same(
-                kernels.count_ranges,
+                kernel,
                 reference.count_ranges,
                 (queries, planes_of(database), *bounds),
                 (n_queries, 2, n_bits + 1),
@@ -100,9 +107,9 @@ def test_count_categories_equals_its_twin_at_every_length(first):
         rng = np.random.default_rng(n_bits)
         n_queries, n, n_levels = 1 + n_bits % 9, 40, 2 + n_bits % 4
         queries, database = random_words(rng, n_queries, n_bits), random_words(rng, n, n_bits)
-        for kernels in category_modules_for(n_bits):
+        for kernel in category_kernels_for(n_bits):
             added = assert_same(
-                kernels.count_categories,
+                kernel,
                 reference.count_categories,
                 (queries, planes_of(database), *random_categories(rng, n, n_queries, 6, n_levels)),
                 (n_queries, n_levels, n_bits + 1),
@@ -125,9 +132,9 @@ def test_any_categories_and_levels(n_queries, n, n_categories, n_levels, n_bits,
     rng = np.random.default_rng(random_state)
     queries, database = random_words(rng, n_queries, n_bits), random_words(rng, n, n_bits)
     arguments = random_categories(rng, n, n_queries, n_categories, n_levels)
-    for kernels in category_modules_for(n_bits):
+    for kernel in category_kernels_for(n_bits):
         added = assert_same(
-            kernels.count_categories,
+            kernel,
             reference.count_categories,
             (queries, planes_of(database), *arguments),
             (n_queries, n_levels, n_bits + 1),
@@ -160,15 +167,15 @@ def range_of(kind, n):
 @settings(deadline=None, max_examples=150)
 def test_ranges_may_differ_or_agree_within_a_quad(kinds, n_bits, n, random_state):
     # Queries with one range go together, three or four of them; others are moved one by one.  700
-    # items are more than a run of `long` and several tiles of `triples` and `twos`.
+    # items are more than a block of long codes and several tiles.
     rng = np.random.default_rng(random_state)
     queries, database = random_words(rng, len(kinds), n_bits), random_words(rng, n, n_bits)
     bounds = np.array([range_of(kind, n) for kind in kinds], np.int64)
     starts, stops = map(np.ascontiguousarray, bounds.T)
     arguments = queries, planes_of(database), starts, stops
-    for kernels in modules_for(n_bits):
+    for kernel in range_kernels_for(n_bits):
         added = assert_same(
-            kernels.count_ranges,
+            kernel,
             reference.count_ranges,
             arguments,
             (len(kinds), 2, n_bits + 1),
@@ -177,14 +184,14 @@ def test_ranges_may_differ_or_agree_within_a_quad(kinds, n_bits, n, random_state
         assert added.sum() == len(kinds) * n
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", RANGES)
 @pytest.mark.parametrize("n_queries", range(1, 10))
 def test_equal_ranges_with_any_number_of_queries(name, n_queries):
     rng = np.random.default_rng(n_queries)
     queries, database = random_words(rng, n_queries, 64), random_words(rng, 30, 64)
     starts, stops = np.full(n_queries, 5), np.full(n_queries, 17)
     added = assert_same(
-        MODULES[name].count_ranges,
+        RANGES[name],
         reference.count_ranges,
         (queries, planes_of(database), starts, stops),
         (n_queries, 2, 65),
@@ -201,18 +208,18 @@ def test_more_items_than_a_tile_holds(n_bits, n):
     categories, begins, tags, masks, graded = random_categories(rng, n, 5, 3, 3)
     tags[2] = 0
     planes = planes_of(database)
-    for kernels in modules_for(n_bits):
+    for kernel in range_kernels_for(n_bits):
         added = assert_same(
-            kernels.count_ranges,
+            kernel,
             reference.count_ranges,
             (queries, planes, starts, stops),
             (5, 2, n_bits + 1),
             before=0,
         )
         assert added[:, 1].sum(axis=1).tolist() == (stops - starts).tolist()
-    for kernels in category_modules_for(n_bits):
+    for kernel in category_kernels_for(n_bits):
         added = assert_same(
-            kernels.count_categories,
+            kernel,
             reference.count_categories,
             (queries, planes, categories, begins, tags, masks, graded),
             (5, 3, n_bits + 1),
@@ -229,9 +236,9 @@ def test_the_nearest_and_the_farthest_distance_have_a_place(n_bits, value):
     bits[:, :n_bits] = value
     item = np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64)
     planes = planes_of(np.repeat(item, 11, axis=0))
-    for kernels in modules_for(n_bits):
+    for kernel in range_kernels_for(n_bits):
         counts = np.zeros((5, 2, n_bits + 1), np.uint32)
-        kernels.count_ranges(queries, planes, np.full(5, 2), np.full(5, 5), counts)
+        kernel(queries, planes, np.full(5, 2), np.full(5, 5), counts)
         assert counts[:, :, n_bits if value else 0].tolist() == [[8, 3]] * 5
         assert counts.sum() == 55
 
@@ -246,18 +253,18 @@ def test_items_at_every_distance_up_to_the_complement(n_bits):
     database = np.concatenate([queries[:1] ^ flips, random_words(rng, 300, n_bits)])
     starts, stops = np.full(6, 0), np.full(6, n_bits + 1)
     categories, begins, tags, masks, graded = random_categories(rng, len(database), 6, 5, 3)
-    for kernels in modules_for(n_bits):
+    for kernel in range_kernels_for(n_bits):
         added = assert_same(
-            kernels.count_ranges,
+            kernel,
             reference.count_ranges,
             (queries, planes_of(database), starts, stops),
             (6, 2, n_bits + 1),
             before=0,
         )
         assert (added[0, 1] == 1).all()
-    for kernels in category_modules_for(n_bits):
+    for kernel in category_kernels_for(n_bits):
         assert_same(
-            kernels.count_categories,
+            kernel,
             reference.count_categories,
             (queries, planes_of(database), categories, begins, tags, masks, graded),
             (6, 3, n_bits + 1),
@@ -273,31 +280,45 @@ def test_many_tags_are_shared_alike(monkeypatch):
     arguments = queries, planes_of(database), categories, starts, tags, masks, True
     shape = (11, 301, 31)
     for most in (0, 1 << 25):
-        if vectors.available():
-            monkeypatch.setattr(kinds, "MOST_BITS", most)
-        for kernels in category_modules_for(30):
-            assert_same(kernels.count_categories, reference.count_categories, arguments, shape, 1)
+        if registers.has_avx2():
+            monkeypatch.setattr(avx2, "MOST_TAGS", most)
+        for kernel in category_kernels_for(30):
+            assert_same(kernel, reference.count_categories, arguments, shape, 1)
 
 
-def test_a_processor_without_avx2_gets_the_plain_kernels(monkeypatch):
-    from bittern.relevance import planes
+def test_a_processor_without_avx2_gets_the_portable_kernels(monkeypatch):
+    monkeypatch.setattr(registers.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(registers, "_processor_has_avx2", lambda: True)
+    assert count.kernels_for(4, most_words=4) is avx2
+    assert count.kernels_for(5, most_words=4) is portable
+    monkeypatch.setattr(registers.config, "CPU_NAME", "generic")
+    assert not registers.has_avx2()
+    assert count.kernels_for(1, most_words=4) is portable
+    monkeypatch.setattr(registers.config, "CPU_NAME", None)
+    monkeypatch.setattr(registers.platform, "machine", lambda: "aarch64")
+    assert not registers.has_avx2()
 
-    words = np.zeros((2, 1), np.uint64)
-    monkeypatch.setattr(vectors.config, "CPU_NAME", "generic")
-    assert not vectors.available()
-    assert planes.range_kernels(words) is planes.category_kernels(words) is short
-    assert planes.range_kernels(np.zeros((2, 2), np.uint64)) is long
-    monkeypatch.setattr(vectors.config, "CPU_NAME", None)
-    monkeypatch.setattr(vectors.platform, "machine", lambda: "aarch64")
-    assert not vectors.available()
+
+@pytest.mark.parametrize("n_words", [1, 3, 5])
+def test_the_public_kernels_choose_and_count(n_words):
+    rng = np.random.default_rng(n_words)
+    queries, database = random_words(rng, 4, 64 * n_words), random_words(rng, 300, 64 * n_words)
+    shape = 4, 2, 64 * n_words + 1
+    bounds = np.array([0, 7, 100, 300]), np.array([300, 9, 200, 300])
+    arguments = queries, planes_of(database), *bounds
+    added = assert_same(count.count_ranges, reference.count_ranges, arguments, shape, before=1)
+    assert added.sum() == 4 * 300
+    arguments = queries, planes_of(database), *random_categories(rng, 300, 4, 6, 2)
+    twin = reference.count_categories
+    assert assert_same(count.count_categories, twin, arguments, shape, before=1).sum() == 4 * 300
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", RANGES)
 def test_no_items_add_nothing(name):
     queries = random_words(np.random.default_rng(0), 5, 64)
     counts = np.full((5, 2, 65), 3, np.uint32)
     nothing = np.zeros(5, np.int64)
-    MODULES[name].count_ranges(queries, np.zeros((1, 0), np.uint64), nothing, nothing, counts)
+    RANGES[name](queries, np.zeros((1, 0), np.uint64), nothing, nothing, counts)
     assert (counts == 3).all()
 
 
@@ -310,7 +331,7 @@ def test_move_listed_equals_its_twin(n_bits):
     items = np.concatenate([np.sort(rng.choice(30, size, replace=False)) for size in sizes])
     levels = rng.integers(1, 4, len(items)).astype(np.uint16)
     added = assert_same(
-        pairs.move_listed,
+        portable.move_listed,
         reference.move_listed,
         (queries, database, offsets, items, levels),
         (7, 4, n_bits + 1),
@@ -327,7 +348,7 @@ def test_remove_listed_equals_its_twin(n_bits):
     queries, database = random_words(rng, 5, n_bits), random_words(rng, 30, n_bits)
     items, levels = np.array([3, -1, 29, 0, -1]), np.array([0, 1, 1, 2, 0])
     added = assert_same(
-        pairs.remove_listed,
+        portable.remove_listed,
         reference.remove_listed,
         (queries, database, items, levels),
         (5, 3, n_bits + 1),
@@ -345,7 +366,7 @@ def test_shared_tags_equals_its_twin_and_counting_by_hand(n_tags, graded):
     query_masks[1, 0] |= np.uint64(1)
     masks[2, 0] |= np.uint64(1)
     levels, twin = np.full((6, 9), 77, np.uint16), np.full((6, 9), 77, np.uint16)
-    pairs.shared_tags(query_masks, planes_of(masks), graded, levels)
+    portable.shared_tags(query_masks, planes_of(masks), graded, levels)
     reference.shared_tags(query_masks, planes_of(masks), graded, twin)
     for q in range(6):
         for c in range(9):
@@ -361,7 +382,7 @@ def test_group_equals_its_twin(n_classes):
     offsets = np.concatenate(([0], np.cumsum(np.bincount(classes, minlength=n_classes))))
     kept = offsets.copy()
     order, twin = np.full(40, -1), np.full(40, -1)
-    pairs.group(classes, offsets, order)
+    portable.group(classes, offsets, order)
     reference.group(classes, offsets, twin)
     np.testing.assert_array_equal(order, twin)
     assert order.tolist() == sorted(range(40), key=lambda i: classes[i])  # stable, as Python sorts

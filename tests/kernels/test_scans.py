@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
+from twins import scan_reference
 
-from bittern.index.segments import build
-from bittern.kernels import runs, scan_reference, shells, tiles, vectors
-from bittern.kernels.found import nothing_found, put_in_order
+from bittern.index.multi_index import build
+from bittern.kernels import multi_index, registers, scan, scan_avx2
+from bittern.kernels.multi_index import Searched
 
 NONE = np.empty(0, bool)
 
 
-def octets_of(words):
+def packed(words):
     return words.astype("<u8").view(np.uint8)
 
 
@@ -22,26 +23,26 @@ def random_words(rng, n, n_words):
 
 
 def nearest_by(module, queries, words, allowed, k):
-    found = nothing_found(len(queries), k, 64 * words.shape[1], len(words))
-    if module is tiles:
-        tables, laid = tiles.tables_of(octets_of(queries)), tiles.tiles_of(octets_of(words))
-        tiles.find_nearest(queries, tables, words, laid, allowed, k, found)
+    found = scan.nothing_yet(len(queries), k, 64 * words.shape[1], len(words))
+    if module is scan_avx2:
+        lookups, laid = scan_avx2.lookups_of(packed(queries)), scan_avx2.tiles_of(packed(words))
+        scan_avx2.find_nearest(queries, lookups, words, laid, allowed, k, found)
     else:
-        runs.find_nearest(queries, len(words), runs.runs_of(words), allowed, k, found)
+        scan.find_nearest(queries, len(words), scan.blocks_of(words), allowed, k, found)
     out = np.full((len(queries), k), -7), np.full((len(queries), k), -7, np.int32)
-    put_in_order(found, k, *out)
+    scan.put_in_order(found, k, *out)
     return out
 
 
 def within_by(module, queries, words, allowed, radius):
     def find(places, rows, distances):
-        if module is tiles:
-            tables, laid = tiles.tables_of(octets_of(queries)), tiles.tiles_of(octets_of(words))
+        if module is scan_avx2:
+            lookups, laid = scan_avx2.lookups_of(packed(queries)), scan_avx2.tiles_of(packed(words))
             rest = radius, allowed, places, rows, distances
-            tiles.find_within(queries, tables, words, laid, *rest)
+            scan_avx2.find_within(queries, lookups, words, laid, *rest)
         else:
-            laid = runs.runs_of(words)
-            runs.find_within(queries, len(words), laid, radius, allowed, places, rows, distances)
+            laid = scan.blocks_of(words)
+            scan.find_within(queries, len(words), laid, radius, allowed, places, rows, distances)
 
     places = np.zeros((len(queries), radius + 1), np.int64)
     find(places, np.empty(0, np.int64), np.empty(0, np.int32))
@@ -51,7 +52,7 @@ def within_by(module, queries, words, allowed, radius):
     return sizes, rows, distances
 
 
-MODULES = [runs, *([tiles] if vectors.available() else [])]
+MODULES = [scan, *([scan_avx2] if registers.has_avx2() else [])]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
@@ -83,18 +84,18 @@ def test_tables_of_segments_equal_the_same_twin(n_words, n_built):
     tables = build(words[:n_built], 64 * n_words, 4)
     is_done, costs = np.zeros(4, bool), np.zeros(4)
     for allowed in (NONE, rng.random(700) < 0.6):
-        given = queries, words, n_built, tables, allowed
+        given = queries, Searched(words, n_built, tables, allowed)
         wanted = np.empty((4, 30), np.int64), np.empty((4, 30), np.int32)
         found = np.empty((4, 30), np.int64), np.empty((4, 30), np.int32)
         scan_reference.find_nearest(queries, words, allowed, 30, *wanted)
-        shells.find_nearest(*given, 30, 1e15, *found, is_done, costs)
+        multi_index.find_nearest(*given, 30, 1e15, *found, is_done, costs)
         assert is_done.all() and costs.min() > 0
         np.testing.assert_array_equal(found[0], wanted[0])
         np.testing.assert_array_equal(found[1], wanted[1])
         radius = 6 * n_words
         sizes, rows, distances = scan_reference.find_within(queries, words, allowed, radius)
         own_sizes = np.zeros(4, np.int64)
-        keys = shells.find_within(*given, radius, 1e15, own_sizes, is_done, costs)
+        keys = multi_index.find_within(*given, radius, 1e15, own_sizes, is_done, costs)
         np.testing.assert_array_equal(own_sizes, sizes)
         np.testing.assert_array_equal(keys, (distances << 32) | rows)
         assert is_done.all() and sizes.sum() > 20
@@ -104,6 +105,7 @@ def test_a_search_that_costs_too_much_says_so():
     words = random_words(np.random.default_rng(0), 700, 1)
     tables, is_done, costs = build(words, 64, 4), np.ones(2, bool), np.zeros(2)
     out = np.empty((2, 30), np.int64), np.empty((2, 30), np.int32)
-    shells.find_nearest(words[:2], words, 700, tables, NONE, 30, 50.0, *out, is_done, costs)
+    searched = Searched(words, 700, tables, NONE)
+    multi_index.find_nearest(words[:2], searched, 30, 50.0, *out, is_done, costs)
     assert not is_done.any()
-    assert costs.max() <= 50.0 + shells.LOOKUP + shells.CANDIDATE * 700
+    assert costs.max() <= 50.0 + multi_index.LOOKUP + multi_index.CANDIDATE * 700

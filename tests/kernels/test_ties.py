@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twins import tie_reference
 
-from bittern.kernels import tie_reference, ties
+from bittern.kernels import ties
 
 KERNELS = [
     "sum_precisions",

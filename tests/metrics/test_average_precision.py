@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bittern as bt
-from bittern.metrics.average_precision import average_precision
+from bittern.metrics.precision import average_precision
 
 EULER = Decimal("0.57721566490153286060651209008240243104215933593992")
 

@@ -170,7 +170,7 @@ def test_a_tie_is_one_point():
     # Both ties whole: 1 of 2 at recall 1/2, then 2 of 4.
     curve = bt.interpolated_pr_curve(profile_of(([[1, 0], [1, 0]], [])), [0, 0.5, 0.51])
     np.testing.assert_allclose(curve.precision, [1 / 2, 1 / 2, 2 / 4])
-    # A tie without anything relevant is no point: recall does not grow there.
+    # A tie without anything relevant is not a point: recall does not grow there.
     curve = bt.interpolated_pr_curve(profile_of(([[0], [1, 0]], [])), [0])
     np.testing.assert_allclose(curve.precision, [1 / 3])
 

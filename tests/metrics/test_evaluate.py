@@ -3,6 +3,7 @@ import pytest
 from cases import profile_of, write_trec
 
 import bittern as bt
+from bittern import metrics
 from bittern.errors import InputError, UnknownNameError
 from bittern.metrics import DEFAULT_METRICS
 
@@ -47,6 +48,8 @@ def test_every_form_of_call_gives_the_same_scores(codes):
         bt.evaluate(*codes, names),
         bt.evaluate(*codes, metrics=names),
         bt.evaluate(codes, names),
+        metrics.evaluate_codes(*codes, names),
+        metrics.evaluate_codes(*codes, metrics=names),
     ]
     for scores in forms:
         assert list(scores) == names
@@ -92,7 +95,7 @@ def test_queries_of_a_run_keep_their_ids(tmp_path):
         (lambda q, d, t: bt.evaluate(q.to_bits(), d, t), InputError, "got ndarray, Codes"),
         (lambda q, d, t: bt.evaluate(q, d, t, "ap", "rr"), InputError, "then the metrics; got"),
         (lambda q, d, t: bt.evaluate((q, d), "ap"), InputError, "got Codes, Codes, str"),
-        (lambda q, d, t: bt.evaluate(q, d, t, "ap", metrics="rr"), InputError, "given twice"),
+        (lambda q, d, t: bt.evaluate(q, d, t, "ap", metrics="rr"), TypeError, "multiple values"),
         (lambda q, d, t: bt.evaluate(q, d, t, []), InputError, "at least one metric"),
         (lambda q, d, t: bt.evaluate(q, d, t, 5), InputError, "names in a list, got 5"),
         (lambda q, d, t: bt.evaluate(q, d, t, [5]), InputError, "got 5"),

@@ -89,7 +89,7 @@ def test_large_gains_do_not_overflow():
 
 
 def test_judgements_too_large_for_exponential_gain_are_refused(tmp_path):
-    # 2^2000 is no double; a matrix of gains is refused above 900, and so are judgements.
+    # 2^2000 is not a double; a matrix of gains is refused above 900, and so are judgements.
     files = write_trec(tmp_path, {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 2000, "b": 1}})
     with pytest.raises(InputError, match="2000"):
         bt.evaluate(bt.TieProfile.from_trec(*files), "ndcg")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import bittern as bt
 from bittern.errors import InputError, UnknownNameError
-from bittern.metrics import bootstrap
-from bittern.metrics.micro import Pooled
+from bittern.metrics import pooled
+from bittern.metrics.pooled import Pooled
 from bittern.metrics.significance import (
     ALTERNATIVES,
     TESTS,
@@ -171,7 +171,7 @@ def test_the_randomisation_test_is_scipy_s_permutation_test(alternative):
 def test_the_bootstrap_interval_is_scipy_s_of_the_same_resamples(method, theirs, confidence):
     difference = np.random.default_rng(0).exponential(size=20)
     mean = Pooled(difference[:, None], lambda sums: sums[:, 0] / 20)
-    resamples = SimpleNamespace(bootstrap_distribution=bootstrap.resampled(mean, 5, 2000))
+    resamples = SimpleNamespace(bootstrap_distribution=pooled.resampled(mean, 5, 2000))
     expected = scipy.stats.bootstrap(
         (difference,),
         np.mean,
@@ -599,7 +599,7 @@ def test_the_table_shows_a_row_a_comparison_and_what_it_rests_on():
 
 
 def scores_of(*tied, query_ids=None):
-    """Scores of queries with one relevant item, tied with so many others."""
+    """Scores of queries with one relevant item, tied with the given numbers of others."""
     profile = profile_of(*[([[1] + [0] * n], []) if n else ([[0]], []) for n in tied])
     if query_ids is not None:
         profile = bt.TieProfile(

@@ -1,4 +1,4 @@
-"""The page: whole, escaped, asking for nothing, readable by everyone, and as a image."""
+"""The page: well formed, escaped, self-contained, accessible, and as a browser shows it."""
 
 import dataclasses
 import json
@@ -10,16 +10,17 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 from PIL import Image
 
 import bittern as bt
 from bittern.analysis.averages import mean_curve, mean_surface
 from bittern.errors import FileError
 from bittern.experiments import Example, Protocol, Record, Records, cells_of
-from bittern.experiments.values import values_of
+from bittern.experiments.record import values_of
 from bittern.io.toml import to_toml
-from bittern.report.charts import linear, logarithmic, ordinal, styles_of
-from bittern.report.markup import Html, fragment
+from bittern.report.charts import join, linear, logarithmic, ordinal, styles_of
+from bittern.report.charts import tag as element
 from bittern.report.page import page_of, write_page
 
 VOID = {"br", "col", "hr", "img", "input", "link", "meta"}
@@ -240,7 +241,7 @@ def test_the_page_is_in_a_language_and_fits_a_phone(page):
 def test_names_are_text_and_never_markup():
     page = page_of(with_evil_names())
     assert "<script" not in page
-    assert page.count("&lt;script&gt;alert('x')&lt;/script&gt;") > 10
+    assert page.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;") > 10
     assert not Reader(page).wrong
 
 
@@ -269,7 +270,7 @@ def test_a_leak_is_printed_where_nobody_misses_it():
     records = records_of(split=CLEAN | {"leaks": 3, "leak_check": leak})
     page = page_of(records)
     assert "Leaks were found" in page
-    assert page.index("3 of 82 items") < page.index('id="table"')
+    assert page.index("82 items checked: 3 have duplicates") < page.index('id="table"')
     warnings = [a for a in Reader(page).all("div") if a.get("class") == "warning"]
     assert len(warnings) == 2
 
@@ -285,7 +286,15 @@ def test_a_leak_in_one_run_alone_is_printed_too():
 def test_without_a_leak_there_is_no_warning():
     page = page_of(records_of())
     assert "No leak was found" in page
+    assert "82 items checked: no duplicates across the split." in page
+    assert "twin" not in page and "wall" not in page
     assert not [a for a in Reader(page).all("div") if a.get("class") == "warning"]
+
+
+def test_a_split_that_was_not_checked_is_not_called_clean():
+    unchecked = {key: one for key, one in CLEAN.items() if not key.startswith("leak")}
+    page = page_of(records_of(split=unchecked))
+    assert "The split was not checked for leaks." in page and "No leak was found" not in page
 
 
 def test_undefined_queries_are_counted_and_have_no_value():
@@ -345,8 +354,8 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path):
 # The gallery
 
 
-def with_images(folder, missing=()):
-    images = folder / "images"
+def with_images(folder, missing=(), name="images"):
+    images = folder / name
     images.mkdir()
     for position in set(range(20)) - set(missing):
         Image.new("L", (8, 8), 10 * position).save(images / f"{position}.png")
@@ -360,6 +369,11 @@ def test_each_image_is_in_the_page_once(tmp_path):
     page = page_of(with_images(tmp_path))
     assert page.count("data:image/png;base64,") == 5
     assert "image-rendering:pixelated" in page
+
+
+def test_images_of_earlier_experiments_are_in_pictures(tmp_path):
+    page = page_of(with_images(tmp_path, name="pictures"))
+    assert page.count("data:image/png;base64,") == 5 and 'id="gallery"' in page
 
 
 def test_ties_share_a_box_with_the_distance_written_once(tmp_path):
@@ -378,7 +392,7 @@ def test_right_and_wrong_are_told_without_colour(tmp_path):
     ]  # fmt: skip
 
 
-def test_a_image_that_is_not_there_leaves_its_frame(tmp_path):
+def test_a_missing_image_leaves_its_frame(tmp_path):
     page = page_of(with_images(tmp_path, missing=[7]))
     assert page.count("data:image/png;base64,") == 4
     assert not Reader(page).wrong
@@ -396,9 +410,11 @@ def test_without_images_there_is_no_gallery(tmp_path):
 
 
 def test_text_is_escaped_and_markup_is_not():
-    made = Html.tag("p", "a < b & c", Html.tag("b", "d"), None, class_='x"y', hidden=True, id=None)
-    assert made == '<p class="x&quot;y" hidden>a &lt; b &amp; c<b>d</b></p>'
-    assert fragment("<", Html("<br>")) == "&lt;<br>"
+    made = element(
+        "text", "a < b & c", element("b", "d"), None, class_='x"y', stroke_width=1.5, id=None
+    )
+    assert made == '<text class="x&#34;y" stroke-width="1.5">a &lt; b &amp; c<b>d</b></text>'
+    assert join("<", Markup("<br>"), None) == "&lt;<br>"
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from bittern.analysis import compare_methods, summarise
 from bittern.errors import InputError
 from bittern.experiments import Records, Value
 from bittern.report.formats import REPORTS
-from bittern.report.grid import grid_of, metric_title
 from bittern.report.latex import escaped, to_latex
 from bittern.report.markdown import markdown_text, to_markdown
+from bittern.report.results_table import metric_title, results_table
+from bittern.report.sentences import in_words, leak_check, listed, sentences
 from bittern.report.text import terminal_table, to_text
-from bittern.report.words import in_words, listed, sentences
 
 NAN = np.nan
 VALUES = three_methods()
@@ -111,7 +111,7 @@ def test_why_nothing_was_measured_is_told():
 
 
 def test_the_table_has_the_summaries_and_the_verdicts():
-    grid = grid_of(RECORDS)
+    grid = results_table(RECORDS)
     summaries = {(s.method, s.n_bits): s for s in summarise(RECORDS, "ap")}
     assert grid.columns == (8, 16)
     for column, n_bits in enumerate(grid.columns):
@@ -164,7 +164,7 @@ def test_the_terminal_table_has_the_same_cells_with_the_best_bold():
     console = Console(width=200, file=io.StringIO())
     console.print(table)
     plain = console.file.getvalue()
-    for entry in grid_of(RECORDS).entries:
+    for entry in results_table(RECORDS).entries:
         assert f"{entry.mean} ± {entry.deviation}" in plain
     bold = [cell.plain for cell in table.columns[1].cells if getattr(cell, "style", "") == "bold"]
     assert len(bold) == 1 and bold[0].startswith("*")
@@ -356,8 +356,8 @@ def test_words_count_significant_differences_and_name_the_others():
     verdicts = [one for n in (8, 16) for one in compare_methods(RECORDS, "ap", n)]
     apart = sum(one.is_different for one in verdicts)
     assert 0 < apart < len(verdicts)  # not vacuous
-    assert f"Of {len(verdicts)} differences from b, {apart} are significant" in words
-    assert "not so c at 8 bits" in words
+    assert f"{apart} of {len(verdicts)} differences from b are significant" in words
+    assert "not significant: c at 8 bits" in words
     assert (
         "The differences of c at 8 bits and c at 16 bits are smaller than the tie spread." in words
     )
@@ -371,17 +371,37 @@ def test_words_say_when_no_difference_is_smaller_than_the_ties():
 def test_words_count_undefined_queries():
     assert "Every query has a value of ap." in in_words(RECORDS)
     assert "at most 2 of 4, for a at 8 bits" in in_words(a_metric_that_one_lacks(), "precision@r2")
-    assert "No average precision is defined for any method." in in_words(all_undefined())
+    assert "Average precision is undefined for every method." in in_words(all_undefined())
 
 
 def test_words_tell_a_leak():
-    assert "No leaks between sets that should be apart were found in 6 runs." in in_words(RECORDS)
+    assert "No leaks were found across the split in 6 runs." in in_words(RECORDS)
     leaky = CLEAN | {"leaks": 3, "leak_check": "improved: 3 of 86 items have a twin\n  x: 1 = 2"}
     found = [dataclasses.replace(r, split=leaky) if r.run == 1 else r for r in RECORDS]
     words = in_words(dataclasses.replace(RECORDS, records=tuple(found)))
     assert "Leaks were found in 1 of 6 runs" in words
-    assert "3 of 86 items have a twin x: 1 = 2." in words
+    assert "86 items checked: 3 have duplicates across the split; x: 1 = 2." in words
     assert "No leaks" not in words
+
+
+@pytest.mark.parametrize(
+    ("leaks", "recorded", "said"),
+    [
+        (0, "x: 0 of 1,797 items have a twin behind one of 3 walls", "no duplicates"),
+        (0, "x: 1,797 items checked: no duplicates across the split", "no duplicates"),
+        (1, "x: 1 of 1,797 items have a twin behind one of 3 walls", "1 has a duplicate"),
+        (
+            12,
+            "x: 1,797 items checked: 12 have a duplicate in a set that should be disjoint",
+            "12 have duplicates",
+        ),
+    ],
+)
+def test_the_check_for_leaks_reads_the_same_whatever_the_record_says(leaks, recorded, said):
+    expected = f"1,797 items checked: {said} across the split"
+    assert leak_check({"leaks": leaks, "leak_check": recorded}) == expected
+    blank = {"leaks": leaks, "leak_check": f"{recorded}, 5 empty rows left out\n  pairs: 1 = 2"}
+    assert leak_check(blank) == f"{expected} (5 empty rows not compared); pairs: 1 = 2"
 
 
 def test_words_tell_sets_that_overlap_as_the_split_wants():
@@ -394,7 +414,7 @@ def test_words_tell_sets_that_overlap_as_the_split_wants():
 def test_words_tell_what_was_not_searched_for_leaks():
     found = [dataclasses.replace(r, split={}) for r in RECORDS]
     words = in_words(dataclasses.replace(RECORDS, records=tuple(found)))
-    assert "not searched for leaks" in words
+    assert "not checked for leaks" in words
 
 
 def test_words_tell_missing_and_failed_cells():
@@ -415,7 +435,7 @@ def test_words_compare_areas_and_means_where_both_were_asked_for():
         record_of(m, 8, 0, {"ap": value_of([ap]), "auprc": Value(mean=area)})
         for m, ap, area in (("a", 0.5, 0.4), ("b", 0.6, 0.3))
     ]
-    assert "order the methods differently" in in_words(Records(protocol, tuple(found)))
+    assert "rank the methods differently" in in_words(Records(protocol, tuple(found)))
     assert "AUPRC" not in in_words(RECORDS)
 
 

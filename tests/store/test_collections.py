@@ -133,16 +133,16 @@ def test_export_holds_every_item(filled, tmp_path):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda c: c.add(CODES[:2], ids=[400, 299]), "the id 299 is there already; upsert"),
-        (lambda c: c.add(CODES[:3], ids=[401, 400, 401]), "distinct, 401 is there twice"),
+        (lambda c: c.add(CODES[:2], ids=[400, 299]), "the id 299 exists already; upsert"),
+        (lambda c: c.add(CODES[:3], ids=[401, 400, 401]), "distinct, 401 is repeated"),
         (lambda c: c.add(CODES[:2], ids=[-1, 5]), "at least 0, got -1"),
         (lambda c: c.add(CODES[:2], ids=[1]), "ids and of items must agree, got 1 and 2"),
-        (lambda c: c.add(CODES[:1], ids=["a"]), "other names of items go to the metadata"),
+        (lambda c: c.add(CODES[:1], ids=["a"]), "put other names into the metadata"),
         (lambda c: c.add(random_codes(2, 16)), "must have the 12 bits of the collection, got 16"),
         (lambda c: c.add(np.zeros((2, 12))), "must be Codes, as this collection has no hasher"),
         (lambda c: c.add(CODES[:2], metadata=[{}]), "must agree, got 1 and 2"),
         (lambda c: c.add(CODES[:1], metadata={"a": "x"}), "'a' must be a list of one value"),
-        (lambda c: c.add(CODES[:1], metadata=[{"id": 3}]), "none of code, id, position"),
+        (lambda c: c.add(CODES[:1], metadata=[{"id": 3}]), "not one of code, id, position"),
         (lambda c: c.add(CODES[:1], metadata=[{"a b": 3}]), "letters, digits and _"),
         (lambda c: c.add(CODES[:1], metadata=[{"a": 1, "A": 2}]), "differ by more than case"),
         (lambda c: c.add(CODES[:1], metadata=[{"a": {1j}}]), "'a' must be numbers, strings"),
@@ -223,7 +223,7 @@ def test_a_vector_is_a_query_after_opening_again(place):
             collection.search(["a.jpg"], 3)
 
 
-def test_a_image_is_a_query_after_opening_again(place):
+def test_an_image_is_a_query_after_opening_again(place):
     images = np.random.default_rng(0).integers(0, 256, (12, 24, 32, 3), np.uint8)
     features = bt.features.Thumbnail()
     rows = features.fit_transform(images)
@@ -250,7 +250,7 @@ def test_a_collection_is_not_made_twice_nor_opened_where_there_is_none(place, fo
     with pytest.raises(FileError, match="no such"):
         bt.store.open(place)
     bt.store.create(place, N_BITS).close()
-    with pytest.raises(FileError, match=r"is there already; open\(\) it"):
+    with pytest.raises(FileError, match=r"exists already; open\(\) it"):
         bt.store.create(place, N_BITS)
 
 
@@ -259,7 +259,7 @@ def test_a_draft_is_refused_until_it_is_finished(place):
     with bt.store.create(place, N_BITS, draft="of cats") as collection:
         collection.add(CODES[:5])
     assert bt.store.exists(place)
-    with pytest.raises(FileError, match="is half made; give the command"):
+    with pytest.raises(FileError, match="is an unfinished draft; repeat the command"):
         bt.store.open(place, read_only=True)
     with bt.store.open(place, drafts=True) as collection:
         assert collection.draft == "of cats"
@@ -371,7 +371,7 @@ def test_columns_take_what_fits_and_refuse_the_rest(in_file):
     in_file.add(CODES[:1], metadata=[{"year": 7, "notes": {"a": [1]}}])
     in_file.add(CODES[:1], metadata=[{"notes": "plain"}])
     assert [m.get("notes") for m in in_file.get([302, 303]).metadata] == [{"a": [1]}, "plain"]
-    with pytest.raises(InputError, match="'label' is of kind VARCHAR in this collection, got BIG"):
+    with pytest.raises(InputError, match="'label' is of type VARCHAR in this collection, got BIG"):
         in_file.add(CODES[:1], metadata=[{"label": 3}])
     assert len(in_file) == 304
 

@@ -164,7 +164,7 @@ def test_an_index_that_missed_a_write_is_built_again(path, monkeypatch):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr("bittern.index.multi.MultiIndex.add", interrupted)
+            patch.setattr("bittern.index.multi_index.MultiIndex.add", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 collection.add(CODES, metadata={"batch": [1] * BATCH})
         assert check_whole(collection) == 2  # it was committed
@@ -193,7 +193,7 @@ FILLER = """
 
 def check_filled(path, said):
     sentence, counts = said.strip().splitlines()
-    assert "cannot be written, and nothing of this write was kept (" in sentence
+    assert "cannot be written, and nothing of this write was stored (" in sentence
     done, n, counted = map(int, counts.split()[:3])
     assert done >= 1 and n == counted == done * BATCH
     with bt.store.open(path) as collection:

@@ -9,10 +9,10 @@ import pytest
 from places import new_place, random_codes, skip_without_milvus
 
 import bittern as bt
-from bittern.cli import collecting
 from bittern.errors import FileError, InputError
-from bittern.store.address import Address
+from bittern.store import building
 from bittern.store.conditions import to_milvus
+from bittern.store.milvus import Address
 
 N_BITS = 10  # few, so that nearly every hit is tied
 CODES = random_codes(400, N_BITS)
@@ -130,13 +130,13 @@ def test_hits_are_those_of_a_file(pair):
 
 
 def test_more_hits_than_milvus_gives_at_once_are_asked_for_in_parts(pair, monkeypatch):
-    monkeypatch.setattr("bittern.store.served.MOST", 17)
-    monkeypatch.setattr("bittern.store.served.ANSWERS", 40)
+    monkeypatch.setattr("bittern.store.served.MAX_HITS", 17)
+    monkeypatch.setattr("bittern.store.served.HITS_PER_CALL", 40)
     check_same(*pair, CONDITIONS[1:2])
 
 
 def test_items_go_over_the_wire_in_parts(pair, monkeypatch):
-    monkeypatch.setattr("bittern.store.served.ITEMS", 32)
+    monkeypatch.setattr("bittern.store.served.ITEMS_PER_CALL", 32)
     served, embedded = pair
     for collection in pair:
         ids = collection.add(CODES[:100], ids=np.arange(5000, 5100))
@@ -147,8 +147,8 @@ def test_items_go_over_the_wire_in_parts(pair, monkeypatch):
 
 
 def test_a_long_recipe_is_kept_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr("bittern.store.milvus.TEXT", 500)
-    monkeypatch.setattr("bittern.store.milvus.PARTS", 3)
+    monkeypatch.setattr("bittern.store.milvus.PART_CHARACTERS", 500)
+    monkeypatch.setattr("bittern.store.milvus.PARTS_PER_CALL", 3)
     vectors = np.random.default_rng(0).standard_normal((50, 40))
     place = new_place("milvus", tmp_path)
     hasher = bt.hashing.ITQ(16).fit(vectors)
@@ -175,17 +175,17 @@ def test_what_a_killed_creation_left_is_no_collection_and_in_nobodys_way(tmp_pat
 def test_a_creation_goes_on_that_left_a_part_of_a_batch(tmp_path, monkeypatch):
     source, place = tmp_path / "some.npy", new_place("milvus", tmp_path)
     np.save(source, np.random.default_rng(0).standard_normal((50, 8)))
-    plan = collecting.Plan(source=source, n_bits=8)
-    monkeypatch.setattr(collecting, "BATCH", 20)
-    monkeypatch.setattr("bittern.store.served.ITEMS", 8)
+    recipe = bt.store.Recipe(bt.hashing.ITQ(8))
+    monkeypatch.setattr(building, "BATCH", 20)
+    monkeypatch.setattr("bittern.store.served.ITEMS_PER_CALL", 8)
     with monkeypatch.context() as patch:
         patch.setattr("bittern.store.served.getattr", cut_off_after(4), raising=False)
-        with pytest.raises(KeyboardInterrupt, match="the same command again"):
-            collecting.create(place, plan)
+        with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+            building.build_collection(place, source, recipe)
     with bt.store.open(place, drafts=True) as draft:
         assert 20 < len(draft) < 40
-    collecting.create(place, plan)
-    collecting.create(str(tmp_path / "a.bittern"), plan)
+    building.build_collection(place, source, recipe)
+    building.build_collection(str(tmp_path / "a.bittern"), source, recipe)
     with bt.store.open(place) as served, bt.store.open(tmp_path / "a.bittern") as embedded:
         codes = embedded.get(range(50)).codes
         assert served.get(range(50)).codes == codes
@@ -206,7 +206,7 @@ def cut_off_after(n):
 
 def test_a_server_that_is_not_there_is_one_sentence(monkeypatch):
     skip_without_milvus()
-    monkeypatch.setattr("bittern.store.milvus.PATIENCE", 1.0)
+    monkeypatch.setattr("bittern.store.milvus.CONNECT_SECONDS", 1.0)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,33 +1,35 @@
-"""Statistics: numbers computed from records, which reports only write down.
+"""Records to :class:`Analysis`: the numbers that reports write down, each computed once.
 
-Means with their deviation and interval, paired tests between methods, areas against means, values
-by class, and what quality costs::
+``analyse(records)`` has it all; each part can also be had on its own::
 
     summarise                     how good is each method?
     best_by_length, leaders       which is best, and how far ahead?
-    compare_methods               which differences are real?
-    areas_against_means           do AUPRC and mAP say the same?
-    per_class, costs              where, and at what price?
-    compare_experiments           what changed from one experiment to another?
-    sweep_of                      how does it change with a parameter?
+    compare_methods               which differences are significant?
+    areas_against_means           do AUPRC and mAP agree?
+    per_class, costs              for which classes, and at what cost?
+    sweep_of                      how does quality change with a parameter?
+    compare_experiments           what changes from one experiment to another?
 """
 
-from bittern.analysis.areas import (
-    AreaAndMean,
-    AreasAgainstMeans,
-    Skew,
-    areas_against_means,
-)
-from bittern.analysis.classes import ClassMeans, per_class
-from bittern.analysis.comparing import compare_methods
-from bittern.analysis.costs import Cost, costs
+from bittern.analysis.analysis import Analysis, analyse
+from bittern.analysis.areas import AreaAndMean, AreasAgainstMeans, Skew, areas_against_means
+from bittern.analysis.comparison import Verdict, Verdicts, compare_methods
 from bittern.analysis.differences import Difference, Differences, compare_experiments
-from bittern.analysis.leaders import Leader, leaders
-from bittern.analysis.summary import Summary, best_by_length, summarise
+from bittern.analysis.summary import (
+    ClassMeans,
+    Cost,
+    Leader,
+    Summary,
+    best_by_length,
+    costs,
+    leaders,
+    per_class,
+    summarise,
+)
 from bittern.analysis.sweeps import Sweep, sweep_of
-from bittern.analysis.verdicts import Verdict, Verdicts
 
 __all__ = [
+    "Analysis",
     "AreaAndMean",
     "AreasAgainstMeans",
     "ClassMeans",
@@ -40,6 +42,7 @@ __all__ = [
     "Sweep",
     "Verdict",
     "Verdicts",
+    "analyse",
     "areas_against_means",
     "best_by_length",
     "compare_experiments",

@@ -1,4 +1,7 @@
-"""Areas against means: whether AUPRC and mAP order methods alike, and what sets them apart."""
+"""Areas against means: whether AUPRC and mAP rank methods alike, and why they may not.
+
+Kendall's tau is computed here: SciPy's divides by two roots, so that equal orders can miss 1.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,9 @@ class AreaAndMean:
 class Skew:
     """How unevenly relevant items are spread over the queries of all runs.
 
-    ``variation`` is the deviation over the mean and ``skewness`` the third moment of what is left
-    when mean and deviation are taken away, both of the population of queries; NaN where there is
-    no deviation to divide by, or no mean.  ``without`` is the share of queries that have none.
+    ``variation`` is the deviation divided by the mean, ``skewness`` the third standardised
+    moment, both of the population of queries; NaN if the divisor is zero.  ``without`` is the
+    share of queries without relevant items.
     """
 
     n_queries: int
@@ -50,10 +53,10 @@ class Skew:
 
 @dataclass(frozen=True, slots=True)
 class AreasAgainstMeans:
-    """Both values of each method and length, with the agreement of the two orders.
+    """Both values of each method and length, and how well the two rankings agree.
 
     ``tau`` has Kendall's rank correlation of the methods at each length, methods without codes
-    among them at every one; 1 if AUPRC and mAP order them alike.
+    included; 1 if AUPRC and mAP rank them alike.
     """
 
     rows: tuple[AreaAndMean, ...]
@@ -62,34 +65,34 @@ class AreasAgainstMeans:
 
     @property
     def sentence(self) -> str:
-        """What was found, in words."""
+        """The agreement and the skew, in words."""
         known = {n: tau for n, tau in self.tau.items() if tau == tau}
         if not known:
-            return "AUPRC and mAP cannot be compared: there are fewer than two methods with both."
+            return "AUPRC and mAP cannot be compared: fewer than two methods have both."
         differ = [n for n, tau in known.items() if tau < 1]
-        agree = "order the methods alike at every length"
+        agree = "rank the methods alike at every length"
         if differ:
-            told = ", ".join(f"{_at(n)}τ = {known[n]:.2f}" for n in differ)
-            agree = f"order the methods differently ({told})"
+            taus = ", ".join(f"{_at(n)}τ = {known[n]:.2f}" for n in differ)
+            agree = f"rank the methods differently ({taus})"
         return f"AUPRC and mAP {agree}. {self._skew()}"
 
     def _skew(self) -> str:
         skew = self.skew
         if not skew.n_queries:
-            return "The number of relevant items a query is not known."
+            return "The number of relevant items per query is unknown."
         return (
             f"Queries have {skew.least:,.0f} to {skew.most:,.0f} relevant items, "
-            f"{skew.median:,.0f} in the median, with a coefficient of variation of "
-            f"{skew.variation:.2f}; the two measures part where this is large."
+            f"median {skew.median:,.0f}, coefficient of variation {skew.variation:.2f}; "
+            "the two measures differ when this variation is large."
         )
 
 
 def areas_against_means(records: Records) -> AreasAgainstMeans:
-    """Set AUPRC, a micro-average, beside mAP, where each query counts the same.
+    """Compare AUPRC, a micro-average, with mAP, where each query has the same weight.
 
-    The two differ only where the number of relevant items is skewed over queries (3.6.5 of
-    [Moran-2016]), so that is measured too.  What the protocol did not list follows from the
-    profiles; a ranking by real distances has none, and then NaN.
+    The two differ only if the number of relevant items is skewed over queries (3.6.5 of
+    [Moran-2016]), so the skew is measured too.  A metric that the protocol does not list is
+    computed from the profiles; NaN for rankings by real distances, which have no profile.
     """
     rows = tuple(
         AreaAndMean(method, n_bits, *(_mean(records.of(method, n_bits), m) for m in (AREA, MEAN)))
@@ -135,7 +138,7 @@ def _tau_at(rows: tuple[AreaAndMean, ...], n_bits: int | None) -> float:
 
 
 def _skew_of(records: Records) -> Skew:
-    """Of each run once: methods share its queries."""
+    """Each run counts once: its methods share the queries."""
     runs = {record.run: record.n_relevant for record in records}
     counts = np.array([n for of_run in runs.values() for n in of_run], dtype=np.float64)
     if not len(counts):

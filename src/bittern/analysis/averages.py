@@ -1,4 +1,4 @@
-"""Averages over runs of what a record keeps beside its values: curves, and surfaces of tables."""
+"""Averages over runs of precision-recall curves and of the surfaces of hash tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECALLS = np.arange(101) / 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Surface:
-    """What hash tables retrieve for each K (rows) and L (columns); NaN where it is impossible."""
+    """Retrieval by hash tables for each K (rows) and L (columns); NaN if impossible."""
 
     bits_per_table: tuple[int, ...]
     n_tables: tuple[int, ...]
@@ -32,8 +32,8 @@ class Surface:
 def mean_curve(records: Records, method: str, n_bits: int | None, kind: str) -> Curve | None:
     """The mean over runs of a method's ``micro`` or ``interpolated`` curve; None if it has none.
 
-    Points with the same recalls, or at the same radii, are averaged one by one.  Rankings by real
-    distances have other radii in each run: their precision is averaged at recalls 0, 0.01, …, 1.
+    Points with the same recalls or radii are averaged one by one.  Rankings by real distances
+    have different radii in each run: their precision is averaged at recalls 0, 0.01, …, 1.
     """
     found = [record.curves.get(kind) for record in records.of(method, n_bits)]
     curves = [curve for curve in found if curve is not None]
@@ -48,7 +48,7 @@ def mean_curve(records: Records, method: str, n_bits: int | None, kind: str) -> 
 
 
 def mean_surface(records: Records, method: str, n_bits: int | None) -> Surface | None:
-    """The mean over runs of what a method's hash tables retrieve; None if it has none."""
+    """The mean over runs of a method's retrieval by hash tables; None if it has none."""
     surfaces = [r.surface for r in records.of(method, n_bits) if r.surface is not None]
     if not surfaces:
         return None
@@ -72,7 +72,7 @@ def _at_recalls(curve: Curve) -> Curve:
 
 
 def _mean(arrays: Sequence[Float64Array]) -> Float64Array:
-    """The mean of what is defined; NaN where nothing is."""
+    """The mean of the defined values, point by point; NaN where there are none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a point that no run defines stays NaN
         return np.nanmean(np.stack(arrays), axis=0)

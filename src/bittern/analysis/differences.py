@@ -1,4 +1,4 @@
-"""Two experiments side by side: what changed with the split, the features or the ground truth."""
+"""Two experiments compared: what changes with the split, the features or the ground truth."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from math import isnan, nan
 
 import numpy as np
 
+from bittern.analysis.analysis import Analysis, analyse
 from bittern.analysis.summary import (
     check_metric,
     keys_of,
@@ -19,15 +20,15 @@ from bittern.metrics.significance import holm, wilcoxon
 
 __all__ = ["Difference", "Differences", "compare_experiments"]
 
-FEWEST = 2  # runs without which nothing is tested
+FEWEST = 2  # runs of a test
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A method at a length in both: means over the ``n_runs`` runs that both have.
+    """A method at a length in both experiments: means over the ``n_runs`` runs that both have.
 
-    ``interval`` is Student's 95 % interval of the difference, second less first, run by run;
-    ``p_value`` is Wilcoxon's, corrected by Holm over all rows; both are NaN for one run.
+    ``interval`` is Student's 95 % interval of the difference, second minus first, run by run;
+    ``p_value`` is Wilcoxon's, Holm-corrected over all rows; both are NaN for one run.
     """
 
     method: str
@@ -40,7 +41,7 @@ class Difference:
 
     @property
     def difference(self) -> float:
-        """The second mean less the first."""
+        """The second mean minus the first."""
         return self.second - self.first
 
 
@@ -48,8 +49,7 @@ class Difference:
 class Differences:
     """Every method and length that two experiments share.
 
-    ``same_queries``: each run of the one asks what that run of the other asks, so that pairs are
-    pairs of the same questions.
+    ``same_queries`` is True if each run has the same queries in both.
     """
 
     titles: tuple[str, str]
@@ -60,24 +60,27 @@ class Differences:
 
     @property
     def least_p(self) -> float:
-        """The smallest p that Wilcoxon's corrected test can have with so many runs."""
+        """The smallest corrected p that Wilcoxon's test can give with this number of runs."""
         n_runs = max(row.n_runs for row in self.rows)
         return min(1.0, len(self.rows) * 2.0 ** (1 - n_runs))
 
     @property
     def n_significant(self) -> int:
-        """Differences that Wilcoxon's corrected test finds."""
+        """How many differences are significant by Wilcoxon's corrected test."""
         return sum(row.p_value <= self.alpha for row in self.rows)
 
 
-def compare_experiments(one: Records, two: Records, metric: str | None = None) -> Differences:
+def compare_experiments(
+    first: Records | Analysis, second: Records | Analysis, metric: str | None = None
+) -> Differences:
     """Pair the runs of two experiments, method by method and length by length."""
+    one, two = analyse(first).records, analyse(second).records
     metric = metric or one.protocol.main_metric
     for records, which in ((one, "first"), (two, "second")):
         try:
             check_metric(records, metric)
         except UnknownNameError as error:
-            raise UnknownNameError(f"compare: of the {which} experiment, {error}") from None
+            raise UnknownNameError(f"compare: in the {which} experiment, {error}") from None
     shared = [key for key in keys_of(one) if key in set(keys_of(two))]
     if not shared:
         raise InputError(
@@ -100,13 +103,13 @@ def compare_experiments(one: Records, two: Records, metric: str | None = None) -
         for key, (a, b), p in zip(shared, pairs, corrected, strict=True)
     ]
     titles = one.protocol.title, two.protocol.title
-    return Differences(titles, metric, tuple(rows), _ask_the_same(one, two), alpha)
+    return Differences(titles, metric, tuple(rows), _have_same_queries(one, two), alpha)
 
 
 def _paired(
     one: Records, two: Records, metric: str, method: str, n_bits: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The means of the runs that both have, those left out that one of them lacks a value of."""
+    """The means of the runs where both have a value."""
     first, second = (
         {r.run: r.values[metric].mean for r in records.of(method, n_bits) if metric in r.values}
         for records in (one, two)
@@ -119,10 +122,10 @@ def _p_value(a: np.ndarray, b: np.ndarray) -> float:
     return wilcoxon(a, b).p_value if len(a) >= FEWEST else nan
 
 
-def _ask_the_same(one: Records, two: Records) -> bool:
-    """Whether runs have the same positions, of the same data where both tell which."""
-    asked = [{r.run: r.query_positions for r in records} for records in (one, two)]
+def _have_same_queries(one: Records, two: Records) -> bool:
+    """Whether runs have the same query positions, in the same data if both name it."""
+    queries = [{r.run: r.query_positions for r in records} for records in (one, two)]
     data = [{r.split["data"] for r in records if "data" in r.split} for records in (one, two)]
     is_other = all(data) and data[0] != data[1]
-    shared = asked[0].keys() & asked[1].keys()
-    return not is_other and all(asked[0][run] == asked[1][run] for run in shared)
+    shared = queries[0].keys() & queries[1].keys()
+    return not is_other and all(queries[0][run] == queries[1][run] for run in shared)

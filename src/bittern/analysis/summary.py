@@ -1,48 +1,55 @@
-"""Mean, deviation and interval of each method at each length, and the best of them."""
+"""Means over runs of each method at each length: of a metric, class by class, and of the costs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isclose, nan, sqrt
+from math import isclose, isfinite, nan, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bittern.experiments.record import Record, Value
 from bittern.experiments.records import Records
-from bittern.metrics import bootstrap, evaluate
-from bittern.metrics.micro import Pooled
-from bittern.metrics.ranks import ratio
+from bittern.metrics import evaluate, pooled
+from bittern.metrics.pooled import Pooled
+from bittern.metrics.precision import ratio
 from bittern.registry import Registry
 
 __all__ = [
+    "ClassMeans",
+    "Cost",
+    "Leader",
     "Summary",
     "best_by_length",
+    "best_of",
     "check_metric",
-    "highest",
+    "costs",
     "keys_of",
+    "leaders",
+    "leaders_of",
     "mean_of",
     "mean_spread",
     "n_values",
+    "per_class",
     "student_interval",
     "summarise",
 ]
 
 ROUNDING = 1e-12  # means this close are the same number added up in another order
+STAGES = ("tune", "fit", "encode", "evaluate")
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """One metric of a method at a length, over the ``n_runs`` runs that were measured.
 
-    ``mean`` and ``deviation`` are of the runs' means, those undefined left out; the deviation is
-    the sample's, NaN for one run.  ``interval`` is the 95 % interval of the mean: Student's over
-    runs, or for one run (or copies of it) a bootstrap over its queries; NaN where neither can be
-    had.  ``undefined``
-    of ``n_queries`` queries (or of the runs, where a metric has one value for all queries), both
-    added up over runs, have no value.  ``spread`` is the mean
-    pessimistic and the mean optimistic value, None where ties have no order.
+    ``mean`` and ``deviation`` are over the runs where the metric is defined; the deviation is the
+    sample's, NaN for one run.  ``interval`` is the 95 % interval of the mean: Student's over runs,
+    or, for one run (or copies of it), a bootstrap over its queries; NaN if neither is possible.
+    ``undefined`` of ``n_queries`` queries have no value, both added up over runs; for a metric
+    with one value for all queries, runs are counted instead.  ``spread`` is the mean pessimistic
+    and the mean optimistic value, None for metrics that do not depend on the order of ties.
     """
 
     method: str
@@ -57,27 +64,144 @@ class Summary:
     spread: tuple[float, float] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The best method of a length, or all that share the highest mean.
+
+    ``margin`` is the mean minus that of ``followers``, the next best (all that share the place);
+    NaN if there is none.  ``from_ceiling`` is the mean minus that of ``ceiling``, the best method
+    without codes; NaN if there is none, or if no method has codes.
+    """
+
+    n_bits: int | None  # None if no method has codes
+    methods: tuple[str, ...]
+    mean: float
+    followers: tuple[str, ...]
+    margin: float
+    ceiling: str | None
+    ceiling_mean: float
+    from_ceiling: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClassMeans:
+    """Mean of a metric for each class of queries and each method.
+
+    ``means`` has a value for each of ``classes``, NaN if none is defined; ``n_queries`` counts
+    each class's queries over all runs.  Empty without class labels, and for a metric with one
+    value for all queries.
+    """
+
+    metric: str
+    n_bits: int | None
+    classes: tuple[int, ...] = ()
+    n_queries: tuple[int, ...] = ()
+    means: dict[str, tuple[float, ...]] | None = None
+
+    def of(self, method: str) -> tuple[float, ...]:
+        """A method's means, in the order of the classes."""
+        return (self.means or {})[method]
+
+    @property
+    def easiest_first(self) -> list[int]:
+        """Classes by their mean over methods, the highest first; undefined ones last."""
+
+        def rank(place: int) -> tuple[bool, float]:
+            values = [of[place] for of in (self.means or {}).values() if isfinite(of[place])]
+            return not values, -sum(values) / max(len(values), 1)
+
+        return [self.classes[place] for place in sorted(range(len(self.classes)), key=rank)]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Time and memory of a method at a length, and the quality they bought.
+
+    ``seconds`` has the mean over runs of each stage, NaN for stages that a method does not have;
+    ``peak_memory`` is the largest of all runs, in bytes; ``mean`` is that of the main metric.
+    """
+
+    method: str
+    n_bits: int | None  # None without codes
+    seconds: dict[str, float]
+    peak_memory: int
+    mean: float
+
+
 def summarise(records: Records, metric: str) -> tuple[Summary, ...]:
     """A summary of each method at each length that has records, in the protocol's order.
 
-    A method without codes has one, with no length; one that lacks the metric has NaN.
+    A method without codes has one summary, without a length; its mean is NaN for a metric that
+    it lacks.
     """
     check_metric(records, metric)
     return tuple(_summary(records, metric, *key) for key in keys_of(records))
 
 
 def best_by_length(records: Records, metric: str) -> dict[int | None, tuple[str, ...]]:
-    """The method with the highest mean at each length, or all that share it; none if all are NaN.
+    """The methods with the highest mean at each length; empty if every mean is NaN.
 
-    Methods without codes take no part, unless there are no others: then the length is None.  Nor
-    do bounds, which have seen the judgements.
+    Methods without codes count only if no method has codes: then the length is None.  Bounds,
+    which have seen the judgements, never count.
     """
+    return best_of(records, summarise(records, metric))
+
+
+def best_of(records: Records, summaries: Sequence[Summary]) -> dict[int | None, tuple[str, ...]]:
+    """As :func:`best_by_length`, from the summaries of the records."""
     means: dict[int | None, dict[str, float]] = {n: {} for n in records.lengths or (None,)}
-    bounds = records.bounds
-    for one in summarise(records, metric):
-        if one.n_bits in means and one.mean == one.mean and one.method not in bounds:
+    for one in _ranked(records, summaries):
+        if one.n_bits in means:
             means[one.n_bits][one.method] = one.mean
-    return {n: highest(of_methods) for n, of_methods in means.items()}
+    return {n: _highest(of_methods) for n, of_methods in means.items()}
+
+
+def leaders(records: Records, metric: str) -> tuple[Leader, ...]:
+    """The leader of each length, ascending; lengths where nothing is defined are left out."""
+    return leaders_of(records, summarise(records, metric))
+
+
+def leaders_of(records: Records, summaries: Sequence[Summary]) -> tuple[Leader, ...]:
+    """As :func:`leaders`, from the summaries of the records."""
+    ranked = _ranked(records, summaries)
+    ceiling = max(
+        (one for one in ranked if one.n_bits is None and records.lengths),
+        key=lambda one: one.mean,
+        default=None,
+    )
+    return tuple(
+        _leader(n_bits, methods, [one for one in ranked if one.n_bits == n_bits], ceiling)
+        for n_bits, methods in best_of(records, summaries).items()
+        if methods
+    )
+
+
+def per_class(records: Records, metric: str, n_bits: int | None = None) -> ClassMeans:
+    """Mean of a metric over the queries of each class in all runs, for each method at a length.
+
+    Methods without codes are included at every length.
+    """
+    check_metric(records, metric)
+    found = {
+        method: [record for record in records.of(method, n_bits) if _has_classes(record, metric)]
+        for method in records.methods
+    }
+    found = {method: usable for method, usable in found.items() if usable}
+    of_run = {record.run: record.query_labels for usable in found.values() for record in usable}
+    labels = np.concatenate([np.empty(0, int), *(of_run[run] for run in sorted(of_run))])
+    classes, counts = np.unique(labels, return_counts=True)
+    return ClassMeans(
+        metric=metric,
+        n_bits=n_bits,
+        classes=tuple(classes.tolist()),
+        n_queries=tuple(counts.tolist()),
+        means={method: _class_means(usable, metric, classes) for method, usable in found.items()},
+    )
+
+
+def costs(records: Records) -> tuple[Cost, ...]:
+    """The cost of each method at each length, in the protocol's order."""
+    return tuple(_cost(records, *key) for key in keys_of(records))
 
 
 def keys_of(records: Records) -> list[tuple[str, int | None]]:
@@ -101,13 +225,13 @@ def check_metric(records: Records, metric: str) -> None:
 
 
 def mean_of(values: ArrayLike) -> float:
-    """The mean of what is defined; NaN if nothing is."""
+    """The mean of the defined values; NaN if there are none."""
     found = _defined(values)
     return float(found.mean()) if len(found) else nan
 
 
 def mean_spread(values: Sequence[Value | None]) -> tuple[float, float] | None:
-    """Mean pessimistic and mean optimistic value of runs; None where there are none."""
+    """Mean pessimistic and mean optimistic value over runs; None if no run has them."""
     spreads = [v.spread for v in values if v is not None and v.spread is not None]
     if not spreads:
         return None
@@ -115,10 +239,24 @@ def mean_spread(values: Sequence[Value | None]) -> tuple[float, float] | None:
     return mean_of(worst), mean_of(best)
 
 
-def highest(means: dict[str, float]) -> tuple[str, ...]:
-    """The names that share the highest value, none of them NaN."""
-    best = max(means.values(), default=nan)
-    return tuple(method for method, mean in means.items() if isclose(mean, best, rel_tol=ROUNDING))
+def student_interval(values: Sequence[float]) -> tuple[float, float]:
+    r"""Student's interval :math:`\bar x \pm t_{0.975,\,n-1} \; s / \sqrt n`, [Student-1908].
+
+    NaN for fewer than two values.
+    """
+    from scipy.special import stdtrit
+
+    if len(values) < 2:
+        return nan, nan
+    n, mean = len(values), float(np.mean(values))
+    half = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) / sqrt(n)
+    return mean - half, mean + half
+
+
+def n_values(record: Record, value: Value | None) -> int:
+    """How many values a metric has in a run: one per query, or one for all queries."""
+    is_one = value is not None and value.per_query is None
+    return 1 if is_one else len(record.query_positions)
 
 
 def _summary(records: Records, metric: str, method: str, n_bits: int | None) -> Summary:
@@ -139,14 +277,8 @@ def _summary(records: Records, metric: str, method: str, n_bits: int | None) -> 
     )
 
 
-def n_values(record: Record, value: Value | None) -> int:
-    """How many values a metric has in a run: one a query, or one for all of them."""
-    is_one = value is not None and value.per_query is None
-    return 1 if is_one else len(record.query_positions)
-
-
 def _interval(found: Sequence[Record], metric: str) -> tuple[float, float]:
-    """95 % interval of the mean over runs; of one run, over its queries."""
+    """95 % interval of the mean over runs; for one run, over its queries."""
     defined = [r for r in found if metric in r.values and not np.isnan(r.values[metric].mean)]
     if not defined:
         return nan, nan
@@ -156,32 +288,74 @@ def _interval(found: Sequence[Record], metric: str) -> tuple[float, float]:
     return student_interval(means)
 
 
-def student_interval(values: Sequence[float]) -> tuple[float, float]:
-    r"""Student's interval :math:`\bar x \pm t_{0.975,\,n-1} \; s / \sqrt n`, [Student-1908].
-
-    NaN for fewer than two values.
-    """
-    from scipy.special import stdtrit
-
-    if len(values) < 2:
-        return nan, nan
-    n, mean = len(values), float(np.mean(values))
-    half = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) / sqrt(n)
-    return mean - half, mean + half
-
-
 def _over_queries(record: Record, metric: str) -> tuple[float, float]:
-    """Bootstrap interval; of a metric with one value for all queries, by way of the profile."""
+    """Bootstrap interval; from the profile if the metric has one value for all queries."""
     values = record.per_query(metric)
     if values is not None:
         defined = ~np.isnan(values)
         if defined.sum() < 2:
             return nan, nan
         parts = np.stack([np.where(defined, values, 0.0), defined], axis=1)
-        return bootstrap.interval(Pooled(parts, lambda sums: ratio(sums[:, 0], sums[:, 1])))
+        return pooled.interval(Pooled(parts, lambda sums: ratio(sums[:, 0], sums[:, 1])))
     if record.profile is None:
         return nan, nan
     return evaluate(record.profile, [metric])[metric].interval
+
+
+def _ranked(records: Records, summaries: Sequence[Summary]) -> list[Summary]:
+    """Those with a mean, without bounds."""
+    bounds = records.bounds
+    return [one for one in summaries if one.mean == one.mean and one.method not in bounds]
+
+
+def _highest(means: dict[str, float]) -> tuple[str, ...]:
+    """The names that share the highest value; no value is NaN."""
+    best = max(means.values(), default=nan)
+    return tuple(method for method, mean in means.items() if isclose(mean, best, rel_tol=ROUNDING))
+
+
+def _leader(
+    n_bits: int | None, methods: tuple[str, ...], here: list[Summary], ceiling: Summary | None
+) -> Leader:
+    means = {one.method: one.mean for one in here}
+    followers = _highest({name: mean for name, mean in means.items() if name not in methods})
+    mean = means[methods[0]]
+    ceiling_mean = nan if ceiling is None else ceiling.mean
+    return Leader(
+        n_bits=n_bits,
+        methods=methods,
+        mean=mean,
+        followers=followers,
+        margin=mean - means[followers[0]] if followers else nan,
+        ceiling=None if ceiling is None else ceiling.method,
+        ceiling_mean=ceiling_mean,
+        from_ceiling=mean - ceiling_mean,
+    )
+
+
+def _has_classes(record: Record, metric: str) -> bool:
+    value = record.values.get(metric)
+    return record.query_labels is not None and value is not None and value.per_query is not None
+
+
+def _class_means(usable: list[Record], metric: str, classes: np.ndarray) -> tuple[float, ...]:
+    labels = np.concatenate([np.array(record.query_labels) for record in usable])
+    values = np.concatenate([np.array(record.values[metric].per_query) for record in usable])
+    return tuple(mean_of(values[labels == one]) for one in classes)
+
+
+def _cost(records: Records, method: str, n_bits: int | None) -> Cost:
+    found = records.of(method, n_bits)
+    return Cost(
+        method=method,
+        n_bits=n_bits,
+        seconds={
+            stage: mean_of([r.seconds[stage] for r in found if stage in r.seconds])
+            for stage in STAGES
+        },
+        peak_memory=max(record.peak_memory for record in found),
+        mean=mean_of(records.over_runs(method, n_bits, records.protocol.main_metric)),
+    )
 
 
 def _defined(values: ArrayLike) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Sweeps: methods that are one method with different values of a parameter, as curves over it."""
+"""Sweeps: one method with several values of a parameter, as a curve over the parameter."""
 
 from __future__ import annotations
 
@@ -14,26 +14,32 @@ from bittern.experiments.records import Records
 
 __all__ = ["Sweep", "sweep_of"]
 
-FEWEST = 3  # values that make a curve
+FEWEST = 3  # values of a curve
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A parameter, and for each series the method of each of its values, ascending."""
+    """A parameter, and for each series the methods by their value of it, ascending."""
 
     parameter: str
     series: dict[str, dict[float, str]]  # name of the series, value, label of the method
 
     @property
     def values(self) -> list[float]:
-        """Every value that any series has, ascending."""
+        """All values of all series, ascending."""
         return sorted({value for series in self.series.values() for value in series})
 
     def summaries(
         self, records: Records, metric: str, n_bits: int | None
     ) -> dict[str, dict[float, Summary]]:
-        """What each series has at a length."""
-        found = {s.method: s for s in summarise(records, metric) if s.n_bits == n_bits}
+        """The summaries of each series at a length."""
+        return self.of(summarise(records, metric), n_bits)
+
+    def of(
+        self, summaries: Sequence[Summary], n_bits: int | None
+    ) -> dict[str, dict[float, Summary]]:
+        """Those of the summaries that belong to each series at a length, by value."""
+        found = {s.method: s for s in summaries if s.n_bits == n_bits}
         return {
             name: {value: found[label] for value, label in series.items() if label in found}
             for name, series in self.series.items()
@@ -41,9 +47,9 @@ class Sweep:
 
 
 def sweep_of(records: Records) -> Sweep | None:
-    """The parameter with the most values among methods that are else alike; None if few differ.
+    """The parameter with the most values among otherwise equal methods; None if there is none.
 
-    Methods are alike that have the same name and the same values of all other parameters.
+    Methods are otherwise equal if their names and all their other parameters are.
     """
     methods = [m for m in records.protocol.method if m.label in records.methods]
     names = dict.fromkeys(
@@ -74,7 +80,7 @@ def _sweep(parameter: str, methods: Sequence[Method]) -> Sweep | None:
 
 
 def _names(parameter: str, series: Sequence[Sequence[Method]]) -> list[str]:
-    """What the labels of each begin with if that tells them apart, else what differs in them."""
+    """The common beginning of each series' labels if it is unique, else what differs in them."""
     begun = [_beginning([method.label for method in group]) for group in series]
     if all(begun) and len(set(begun)) == len(begun):
         return begun
@@ -93,16 +99,16 @@ def _names(parameter: str, series: Sequence[Sequence[Method]]) -> list[str]:
 
 
 def _beginning(labels: Sequence[str]) -> str:
-    """The words that all labels begin with."""
+    """The words at the beginning of all labels."""
     words = zip(*(label.split() for label in labels), strict=False)
     return " ".join(at[0] for at in takewhile(lambda at: len(set(at)) == 1, words)).rstrip(",;:=(")
 
 
 def _likeness(method: Method, parameter: str) -> str:
-    """The same for methods that differ in the parameter only."""
+    """A text that is equal for methods that differ only in the parameter."""
     others: Mapping[str, Any] = {k: v for k, v in method.parameters.items() if k != parameter}
-    told = [method.name, others, method.grid, method.learns_from, method.n_bits]
-    return json.dumps(told, sort_keys=True, default=str)
+    rest = [method.name, others, method.grid, method.learns_from, method.n_bits]
+    return json.dumps(rest, sort_keys=True, default=str)
 
 
 def _is_number(value: object) -> bool:

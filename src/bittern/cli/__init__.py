@@ -1,4 +1,4 @@
-"""The command ``bittern``: parse, call, show; a file for each of its commands."""
+"""The command ``bittern``, with one file for each subcommand."""
 
 from bittern.cli import advise, data, demo, evaluate, features, fuse, index, run, search
 from bittern.cli.app import Format, app, main

@@ -1,4 +1,4 @@
-"""How few bits will do: ``bittern advise``."""
+"""How few bits are enough: ``bittern advise``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import echo
 
-from bittern.cli.app import app, show, telling_interruptions
+from bittern.cli.app import app, handle_interrupt
 from bittern.progress import Bar
 
 
@@ -20,7 +21,7 @@ class Metric(StrEnum):
 
 
 class AdviceFormat(StrEnum):
-    """How an advice is written."""
+    """Format of an advice."""
 
     table = "table"
     json = "json"
@@ -28,7 +29,9 @@ class AdviceFormat(StrEnum):
 
 @app.command()
 def advise(
-    vectors: Annotated[Path, typer.Option(help="Vectors (n, dim): .npy, or .npz of 'vectors'.")],
+    vectors: Annotated[
+        Path, typer.Option(help="Vectors (n, dim): .npy, or .npz with an array 'vectors'.")
+    ],
     labels: Annotated[
         Path | None,
         typer.Option(help="Class of each row, or tags (n, n_tags): .npy, .npz or text."),
@@ -37,52 +40,56 @@ def advise(
         float, typer.Option(help="Share of the float ranking's quality to keep.")
     ] = 0.95,
     methods: Annotated[
-        str | None, typer.Option(help="Names with commas between, like 'lsh,itq'.")
+        str | None, typer.Option(help="Methods, separated by commas: 'lsh,itq'.")
     ] = None,
     bits: Annotated[
-        str | None, typer.Option(help="Lengths with commas between; default: 8 to 512.")
+        str | None, typer.Option(help="Lengths, separated by commas (default: 8 to 512).")
     ] = None,
     metric: Annotated[
-        Metric, typer.Option(help="Distance between vectors that ranks them.")
+        Metric, typer.Option(help="Distance that ranks the vectors.")
     ] = Metric.euclidean,
     k: Annotated[
-        int, typer.Option("-k", help="Nearest neighbours that are the truth without labels.")
+        int, typer.Option("-k", help="Nearest neighbours that are relevant without labels.")
     ] = 10,
     candidates: Annotated[
-        int, typer.Option(help="First items, to be reranked by the vectors, to look for them in.")
+        int, typer.Option(help="Candidates for reranking that should hold the neighbours.")
     ] = 100,
-    budget: Annotated[float, typer.Option(help="Seconds that it may take, about.")] = 120.0,
-    splits: Annotated[int, typer.Option(help="Splits into training rows and database.")] = 5,
-    random_state: Annotated[int, typer.Option(help="Seed of the splits and of the hashers.")] = 0,
+    budget: Annotated[float, typer.Option(help="Time to take, in seconds.")] = 120.0,
+    splits: Annotated[
+        int, typer.Option(help="Number of splits into training rows and database.")
+    ] = 5,
+    random_state: Annotated[int, typer.Option(help="Seed of the splits and hashers.")] = 0,
     every: Annotated[
-        bool, typer.Option("--all", help="Show all that was tried, not the best of each length.")
+        bool, typer.Option("--all", help="Show everything tried, not only the best of each length.")
     ] = False,
     format: Annotated[
-        AdviceFormat, typer.Option(help="How the advice is written.")
+        AdviceFormat, typer.Option(help="Format of the output.")
     ] = AdviceFormat.table,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the curve: .svg, .png or .pdf.")
     ] = None,
     export: Annotated[
-        Path | None, typer.Option(help="Make this folder, with the hasher as it was measured.")
+        Path | None, typer.Option(help="Make this folder with the hasher that was measured.")
     ] = None,
 ) -> None:
-    """Tell how few bits keep most of the quality of ranking by the vectors themselves.
+    """Find how few bits keep most of the quality of ranking by the vectors themselves.
 
-    Methods and lengths are tried on rows held out of their training.  Relevant are items of the
-    query's class, if there are labels, else its nearest neighbours by the vectors.
+    Methods and lengths are tried on rows held out of their training. With labels, items of the
+    query's class are relevant; without, its nearest neighbours.
     """
     from bittern import experiments, inputs
-    from bittern.cli.evaluation import check_outputs
-    from bittern.experiments.advising import files
-    from bittern.report.advice import draw_advice
+    from bittern.cli.app import check_outputs
+    from bittern.experiments.advice.data import map_vectors
+    from bittern.experiments.advice.record import check_export
+    from bittern.experiments.advice.record import export as export_advice
+    from bittern.report.plots import draw_advice
 
     check_outputs(plot=plot)
     if export is not None:
-        files.check_export(export)
-    with telling_interruptions(), Bar("trying") as progress:
+        check_export(export)
+    with handle_interrupt(), Bar("trying") as progress:
         advice = experiments.advise(
-            files.map_vectors(vectors),
+            map_vectors(vectors),
             None if labels is None else inputs.read_labels(labels),
             target=target,
             methods=methods,
@@ -96,12 +103,12 @@ def advise(
             progress=progress,
         )
     is_table = format is AdviceFormat.table
-    show(advice.text(every=every) if is_table else advice.to_json(indent=1))
-    told = []
+    echo(advice.text(every=every) if is_table else advice.to_json(indent=1))
+    lines = []
     if plot is not None:
         draw_advice(plot, advice)
-        told.append(f"The curve is in {plot}.")
+        lines.append(f"The curve is in {plot}.")
     if export is not None:
-        told.append(files.export(advice, export))
-    if told and is_table:
-        show("\n" + "\n".join(told))
+        lines.append(export_advice(advice, export))
+    if lines and is_table:
+        echo("\n" + "\n".join(lines))

@@ -1,20 +1,25 @@
-"""The command itself, and what its parts share."""
+"""The command ``bittern``, and what its subcommands share."""
 
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import bittern
-from bittern.errors import BitternError
+from bittern.errors import BitternError, FileError
 
-__all__ = ["Format", "app", "main", "show", "telling_interruptions"]
+if TYPE_CHECKING:
+    from bittern.metrics import MetricName
+
+__all__ = ["Format", "app", "check_outputs", "handle_interrupt", "main", "parse_metrics"]
 
 app = typer.Typer(
     add_completion=False,
@@ -22,26 +27,40 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Short binary codes: made, searched, and honestly evaluated.",
+    help="Make, search and honestly evaluate short binary codes.",
 )
 
 
 def main() -> None:
-    """Run the command line; what we raise on purpose is one sentence and exit code 2."""
+    """Run the command line; an error that we raise on purpose is one sentence and exit code 2."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without our lines and signs
+        sys.stdout.reconfigure(errors="replace")  # some terminals lack our lines and symbols
     try:
         app(prog_name="bittern")
     except BitternError as error:
-        _stop(str(error))
+        _exit(str(error))
     except MemoryError:
-        _stop("there is not enough memory for this; evaluate shards of the database and add them.")
+        _exit("not enough memory; evaluate shards of the database and add their profiles.")
     except OSError as error:
-        _stop(f"{error.filename or 'the output'}: {error.strerror or error}.")
+        _exit(f"{error.filename or 'the output'}: {error.strerror or error}.")
+
+
+def _exit(sentence: str) -> None:
+    typer.echo(f"bittern: {sentence}", err=True)
+    sys.exit(2)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"bittern {bittern.__version__}")
+        raise typer.Exit
 
 
 class Format(StrEnum):
-    """How scores are written."""
+    """Formats of scores."""
 
     table = "table"
     json = "json"
@@ -49,23 +68,9 @@ class Format(StrEnum):
     latex = "latex"
 
 
-@app.callback(invoke_without_command=True)
-def _options(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
-) -> None:
-    if version:
-        typer.echo(f"bittern {bittern.__version__}")
-        raise typer.Exit
-
-
-def show(text: str) -> None:
-    """Write what was asked for."""
-    typer.echo(text)
-
-
 @contextmanager
-def telling_interruptions() -> Iterator[None]:
-    """Ctrl-C ends the command with the sentence that the work has about it."""
+def handle_interrupt() -> Iterator[None]:
+    """On Ctrl-C, show the message of the interrupted work and exit with code 130."""
     try:
         yield
     except KeyboardInterrupt as stopped:
@@ -73,6 +78,31 @@ def telling_interruptions() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _stop(sentence: str) -> None:
-    typer.echo(f"bittern: {sentence}", err=True)
-    sys.exit(2)
+def parse_metrics(names: str | None) -> tuple[MetricName, ...]:
+    """Metric names separated by commas; the default ones for None."""
+    from bittern.metrics import DEFAULT_METRICS, parse
+
+    listed = DEFAULT_METRICS if names is None else [name.strip() for name in names.split(",")]
+    return tuple(map(parse, listed))
+
+
+def check_outputs(
+    *files: Path | None, plot: Path | None = None, per_query: Path | None = None
+) -> None:
+    """Before the work, refuse a file that could not be written after it; None is skipped."""
+    if plot is not None:
+        from bittern.report.plots import figure_format
+
+        figure_format(plot)
+    for path in (*files, per_query, plot):
+        if path is None:
+            continue
+        if path.is_dir():
+            raise FileError(f"{path}: is a folder; give the name of a file to write.")
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            # Writing replaces the whole file, and must not replace a device like /dev/stdout.
+            raise FileError(f"{path}: is a link or a device; give the name of a file to write.")
+        if not path.parent.is_dir():
+            raise FileError(f"{path}: cannot be written, there is no folder {path.parent}.")
+        if not os.access(path.parent, os.W_OK):
+            raise FileError(f"{path}: cannot be written, the folder {path.parent} is read-only.")

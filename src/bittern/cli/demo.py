@@ -1,43 +1,135 @@
-"""A first look: ``bittern demo``."""
+"""A first look: ``bittern demo`` compares four hash functions on handwritten digits."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import echo
 
-from bittern.cli.app import app, show, telling_interruptions
+from bittern.cli.app import app, handle_interrupt
+from bittern.cli.report import PAGE
+from bittern.cli.run import RESULTS, Jobs, LiveView
+
+if TYPE_CHECKING:
+    from bittern.experiments import Protocol, Records, Watcher
+
+__all__ = ["closing", "draw", "introduction", "protocol_of", "run_demo"]
+
+FOLDER = RESULTS / "demo"
+NEEDS_TORCH = "talr"
+DRAWN = "LSH"  # has many ties
 
 
 @app.command()
 def demo(
     out: Annotated[
-        Path | None, typer.Option(help="Folder of records and page; by default results/demo.")
+        Path | None, typer.Option(help="Folder of records and page (default: results/demo).")
     ] = None,
-    runs: Annotated[int, typer.Option(help="How often all is repeated.")] = 10,
-    jobs: Annotated[
-        int | None, typer.Option(help="Cells at a time; by default one a core.")
-    ] = None,
+    runs: Annotated[int, typer.Option(help="Number of runs.")] = 10,
+    jobs: Jobs = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Also draw what ties do to LSH: .svg, .png or .pdf.")
+        Path | None, typer.Option(help="Also draw the effect of ties on LSH: .svg, .png or .pdf.")
     ] = None,
-    random_state: Annotated[int, typer.Option(help="Seed of splits and methods.")] = 0,
+    random_state: Annotated[int, typer.Option(help="Seed of the splits and methods.")] = 0,
 ) -> None:
-    """Hash handwritten digits by four methods, compare them, and write a page: two minutes."""
-    from bittern.cli import demonstration as first_look
-    from bittern.cli.evaluation import check_outputs
-    from bittern.cli.live import LiveView
+    """Hash handwritten digits with four methods, compare them, and write a page: two minutes."""
+    from bittern.cli.app import check_outputs
 
     check_outputs(plot=plot)
-    protocol = first_look.protocol_of(runs, random_state)
-    folder = out or first_look.FOLDER
-    show(first_look.introduction(protocol) + "\n")
-    with telling_interruptions(), LiveView(protocol.main_metric) as live:
-        records = first_look.run_demo(protocol, folder, jobs=jobs, watcher=live)
-    show(first_look.closing(records, folder))
+    protocol = protocol_of(runs, random_state)
+    folder = out or FOLDER
+    echo(introduction(protocol) + "\n")
+    with handle_interrupt(), LiveView(protocol.main_metric) as live:
+        records = run_demo(protocol, folder, jobs=jobs, watcher=live)
+    echo(closing(records, folder))
     if plot is not None:
-        first_look.draw(records, plot)
-        show(f"\nThe image is in {plot}.")
+        draw(records, plot)
+        echo(f"\nThe figure is in {plot}.")
     if records.failures:
         raise typer.Exit(1)
+
+
+def protocol_of(runs: int = 10, random_state: int = 0) -> Protocol:
+    """The protocol of the demo; without TALR if PyTorch is missing."""
+    from bittern.experiments import Protocol
+    from bittern.experiments.protocol import shipped
+
+    protocol = Protocol.load(shipped()["demo"])
+    methods = tuple(m for m in protocol.method if m.name != NEEDS_TORCH or _has_torch())
+    return replace(protocol, runs=runs, random_state=random_state, method=methods)
+
+
+def introduction(protocol: Protocol) -> str:
+    """What is about to happen."""
+    methods = ", ".join(protocol.labels[1:])
+    lengths = ", ".join(map(str, protocol.n_bits[:-1]))
+    runs = f"{protocol.runs} runs" if protocol.runs > 1 else "one run"
+    lines = [
+        "1,797 handwritten digits of 8 × 8 grey levels. How well do codes of "
+        f"{lengths} and {protocol.n_bits[-1]} bits",
+        f"from {methods} find digits of the same class? Measured in {runs}",
+        "of a split where neither queries nor database are seen in training.",
+    ]
+    if not _has_torch():
+        lines.append("(TALR is left out, because it needs PyTorch: pip install 'bittern[deep]'.)")
+    return "\n".join(lines)
+
+
+def run_demo(
+    protocol: Protocol,
+    folder: Path = FOLDER,
+    *,
+    jobs: int | None = None,
+    watcher: Watcher | None = None,
+) -> Records:
+    """Measure what the folder lacks, and write the page."""
+    from bittern.experiments import run
+    from bittern.report import write_page
+
+    records = run(protocol, folder, jobs=jobs, watcher=watcher)
+    if len(records):
+        write_page(records, folder / PAGE)
+    return records
+
+
+def closing(records: Records, folder: Path) -> str:
+    """The table, where the page is, and what to try next."""
+    from bittern.report import to_text
+
+    return "\n".join(
+        [
+            to_text(records).rstrip(),
+            "",
+            f"The page, with images: {(folder / PAGE).resolve()}",
+            "",
+            "Three things to try next:",
+            f"  bittern verify {folder}      measure one of its cells again, to the last bit",
+            "  bittern reproduce                list the papers' tables and figures",
+            "  bittern advise --vectors X.npy   how few bits are enough for your own vectors",
+        ]
+    )
+
+
+def draw(records: Records, path: Path) -> None:
+    """Draw the range of LSH's average precision over all orders of tied items."""
+    from bittern.analysis import summarise
+    from bittern.report.plots import draw_tie_spread
+
+    found = [s for s in summarise(records, "ap") if s.method == DRAWN]
+    spreads = [s.spread or (s.mean, s.mean) for s in found]
+    draw_tie_spread(
+        path,
+        [s.n_bits or 0 for s in found],
+        [s.mean for s in found],
+        [worst for worst, _ in spreads],
+        [best for _, best in spreads],
+        title="Digits under random-hyperplane codes",
+    )
+
+
+def _has_torch() -> bool:
+    return find_spec("torch") is not None

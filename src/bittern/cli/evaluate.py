@@ -1,100 +1,290 @@
-"""Score codes, or a run: ``bittern evaluate``."""
+"""Score codes or a TREC run against a ground truth: ``bittern evaluate``."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import bittern
-from bittern.cli.app import Format, app, show
+from bittern.cli.app import Format, app, check_outputs, parse_metrics
+from bittern.errors import InputError
 from bittern.progress import Bar
+
+if TYPE_CHECKING:
+    from bittern.metrics import Scores
+    from bittern.profile import TieProfile
+    from bittern.relevance import Relevance
+
+FORMATS: dict[Format, Callable[[Scores], str]] = {
+    Format.table: str,
+    Format.json: lambda scores: scores.to_json(),
+    Format.csv: lambda scores: scores.to_csv(),
+    Format.latex: lambda scores: scores.to_latex(),
+}
 
 
 @app.command()
 def evaluate(
     queries: Annotated[
-        Path | None, typer.Argument(help="Codes of the queries: .npy or .npz of bits or octets.")
+        Path | None,
+        typer.Argument(help="Codes of the queries: .npy or .npz of bits, bytes or 64-bit words."),
     ] = None,
     database: Annotated[
         Path | None,
         typer.Argument(
-            help="Codes of the database; left out, QUERIES is searched by each of its own."
+            help="Codes of the database. Omit it to search QUERIES against itself, each query left "
+            "out of its own results."
         ),
     ] = None,
     query_labels: Annotated[
-        Path | None, typer.Option(help="Class of each query: .npy, .npz or text, one a line.")
+        Path | None,
+        typer.Option(help="Class of each query: .npy, .npz, or text with one label per line."),
     ] = None,
     database_labels: Annotated[
         Path | None, typer.Option(help="Class of each database item.")
     ] = None,
     query_tags: Annotated[
-        Path | None, typer.Option(help="Multi-hot tags of each query: .npy or .npz.")
+        Path | None, typer.Option(help="Tags of each query as multi-hot rows: .npy or .npz.")
     ] = None,
-    database_tags: Annotated[
-        Path | None, typer.Option(help="Multi-hot tags of each database item.")
-    ] = None,
+    database_tags: Annotated[Path | None, typer.Option(help="Tags of each database item.")] = None,
     graded: Annotated[
-        bool, typer.Option("--graded", help="The gain is the number of shared tags.")
+        bool, typer.Option("--graded", help="Use the number of shared tags as the gain.")
     ] = False,
     relevance: Annotated[
-        Path | None, typer.Option(help="Gains, queries by database: .npy, .npz, sparse .npz.")
+        Path | None,
+        typer.Option(help="Matrix of gains, queries × database: .npy, .npz or sparse .npz."),
     ] = None,
     bits: Annotated[
-        int | None, typer.Option(help="Code length, where octets or words are padded.")
+        int | None, typer.Option(help="Code length, if bytes or words are padded.")
     ] = None,
     signed: Annotated[
-        bool, typer.Option("--signed", help="Codes are ±1: what is above 0 is a set bit.")
+        bool, typer.Option("--signed", help="Read codes of ±1: numbers above 0 are set bits.")
     ] = False,
-    run: Annotated[Path | None, typer.Option(help="A TREC run, plain or .gz.")] = None,
-    qrels: Annotated[Path | None, typer.Option(help="TREC judgements, plain or .gz.")] = None,
+    run: Annotated[Path | None, typer.Option(help="TREC run, plain or .gz.")] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(help="TREC relevance judgements, plain or .gz.")
+    ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(help="Names with commas between, like 'ap,ndcg@100,precision@r2'."),
+        typer.Option(help="Metrics separated by commas, like 'ap,ndcg@100,precision@r2'."),
     ] = None,
-    format: Annotated[Format, typer.Option(help="How the scores are written.")] = Format.table,
+    format: Annotated[Format, typer.Option(help="Format of the scores.")] = Format.table,
     per_query: Annotated[
-        Path | None, typer.Option(help="Also write each query's values to this CSV file.")
+        Path | None, typer.Option(help="Also write the values of each query to this CSV file.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Also draw precision against recall: .svg, .png, .pdf.")
+        Path | None, typer.Option(help="Also plot precision against recall: .svg, .png or .pdf.")
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(help="Threads to count with; default: all cores.")
+        int | None, typer.Option(help="Number of threads (default: all cores).")
     ] = None,
 ) -> None:
     """Score codes, or a TREC run, against a ground truth.
 
-    Ties are averaged over, and the spread between the worst and the best order is shown beside.
-    The ground truth is class labels, tags, or a matrix of gains; an .npz of codes may bring its own
-    arrays 'labels' or 'tags'.
+    Scores are means over all orders of tied items; the table also shows the spread between the
+    worst and the best order. The ground truth is class labels, tags, or a matrix of gains; an .npz
+    file of codes may contain its own array 'labels' or 'tags'.
 
-    Names of metrics: ap, ndcg, dcg, rr, r-precision; precision, recall, f1, hit-rate (and micro-…)
-    at a cut-off (@100) or within a radius (@r2); auprc, interpolated-ap; options :optimistic
+    Metrics: ap, ndcg, dcg, rr, r-precision; precision, recall, f1, hit-rate (and micro-…) at a
+    cut-off (@100) or within a radius (@r2); auprc, interpolated-ap. Options: :optimistic
     :pessimistic :trec :retrieved :linear :empty-zero :trapezoid.
     """
-    from bittern.cli import evaluation
-
-    request = evaluation.Request(
-        queries=queries,
-        database=database,
-        query_labels=query_labels,
-        database_labels=database_labels,
-        query_tags=query_tags,
-        database_tags=database_tags,
-        graded=graded,
-        relevance=relevance,
-        n_bits=bits,
-        signed=signed,
-        run=run,
-        qrels=qrels,
-        metrics=evaluation.parse_metrics(metrics),
-        per_query=per_query,
-        plot=plot,
+    names = parse_metrics(metrics)
+    truth = GroundTruthFiles(
+        query_labels, database_labels, query_tags, database_tags, graded, relevance
     )
+    _check_source(queries, run, qrels, {"--bits": bits, "--signed": signed, **truth.options})
+    truth.check()
+    if run is None and any(name.tie_rule == "trec" for name in names):
+        raise InputError(
+            "evaluate: ':trec' breaks ties by document ids; it is for --run with --qrels."
+        )
+    check_outputs(per_query, plot=plot)
+    _check_overwriting([per_query, plot], [queries, database, run, qrels, *truth.files])
+    if run is not None and qrels is not None:
+        profile = bittern.TieProfile.from_trec(run, qrels)
+    else:
+        assert queries is not None
+        profile = _count_codes(queries, database, truth, bits, signed, threads)
+    scores = bittern.evaluate(profile, names)
+    if per_query is not None:
+        _write_per_query(scores, per_query)
+    if plot is not None:
+        from bittern.report.plots import draw_pr_curves
+
+        draw_pr_curves(plot, bittern.pr_curve(profile), bittern.interpolated_pr_curve(profile))
+    typer.echo(FORMATS[format](scores).rstrip("\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class GroundTruthFiles:
+    """The options that say what is relevant."""
+
+    query_labels: Path | None
+    database_labels: Path | None
+    query_tags: Path | None
+    database_tags: Path | None
+    graded: bool
+    relevance: Path | None
+
+    @property
+    def options(self) -> dict[str, Path | bool | None]:
+        """Each option by its name on the command line."""
+        return {
+            "--query-labels": self.query_labels,
+            "--database-labels": self.database_labels,
+            "--query-tags": self.query_tags,
+            "--database-tags": self.database_tags,
+            "--graded": self.graded,
+            "--relevance": self.relevance,
+        }
+
+    @property
+    def files(self) -> list[Path]:
+        """The files given."""
+        return [value for value in self.options.values() if isinstance(value, Path)]
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether a file of labels is given."""
+        return self.query_labels is not None or self.database_labels is not None
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether a file of tags is given."""
+        return self.query_tags is not None or self.database_tags is not None
+
+    def check(self) -> None:
+        """Refuse options that contradict each other."""
+        if self.graded and (self.has_labels or self.relevance is not None):
+            raise InputError(
+                "evaluate: --graded is for tags; labels have no grades, --relevance has its own."
+            )
+        if self.has_labels + self.has_tags + (self.relevance is not None) > 1:
+            raise InputError("evaluate: give one ground truth: labels, tags, or --relevance.")
+
+    def read(self, queries: Path, database: Path | None) -> Relevance:
+        """Gains, labels or tags from the files given, or else from the files of codes."""
+        from bittern import inputs
+
+        if self.relevance is not None:
+            return bittern.Relevance.from_matrix(inputs.read_gains(self.relevance))
+        if not (self.has_tags or self.graded):
+            given = self.query_labels, self.database_labels
+            if labels := _find_files("labels", given, queries, database):
+                query_labels, database_labels = map(inputs.read_labels, labels)
+                return bittern.Relevance.from_classes(query_labels, database_labels)
+        given = self.query_tags, self.database_tags
+        if tags := _find_files("tags", given, queries, database):
+            query_tags, database_tags = map(inputs.read_tags, tags)
+            return bittern.Relevance.from_tags(query_tags, database_tags, graded=self.graded)
+        raise InputError(
+            "evaluate: there is no ground truth; give --query-labels and --database-labels, "
+            "--query-tags and --database-tags, or --relevance, or an array 'labels' or 'tags' in "
+            "the .npz files of codes."
+        )
+
+
+def _find_files(
+    kind: str, given: tuple[Path | None, Path | None], queries: Path, database: Path | None
+) -> tuple[Path, Path] | None:
+    """The files with the labels (or tags) of queries and database: given, or those of the codes."""
+    from bittern.inputs import has_array
+
+    query_file, database_file = given
+    if database is None:  # queries are the database, so one of the two is enough
+        query_file = query_file or database_file
+        database_file = database_file or query_file
+    if query_file is None and has_array(queries, kind):
+        query_file = queries
+    if database_file is None and has_array(database or queries, kind):
+        database_file = database or queries
+    if query_file is None and database_file is None:
+        return None
+    if query_file is None or database_file is None:
+        missing = "query" if query_file is None else "database"
+        raise InputError(f"evaluate: --{missing}-{kind} is missing.")
+    return query_file, database_file
+
+
+def _check_source(
+    queries: Path | None, run: Path | None, qrels: Path | None, code_options: dict[str, object]
+) -> None:
+    """Take codes or a run; with a run, refuse the options that only codes have."""
+    if (run is None) != (qrels is None):
+        raise InputError("evaluate: --run and --qrels go together.")
+    if (run is None) == (queries is None):
+        raise InputError(
+            "evaluate: give files of codes (QUERIES and DATABASE), or --run with --qrels."
+        )
+    unused = [name for name, value in code_options.items() if value not in (None, False)]
+    if run is not None and unused:
+        raise InputError(
+            f"evaluate: {unused[0]} is for codes; the ground truth of a run is --qrels."
+        )
+
+
+def _check_overwriting(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
+    """Refuse an output that is also an input or another output."""
+    taken = {path.resolve() for path in inputs if path is not None}
+    for output in (path.resolve() for path in outputs if path is not None):
+        if output in taken:
+            raise InputError(f"{output}: would be overwritten; choose another name.")
+        taken.add(output)
+
+
+def _count_codes(
+    queries: Path,
+    database: Path | None,
+    truth: GroundTruthFiles,
+    n_bits: int | None,
+    signed: bool,
+    n_threads: int | None,
+) -> TieProfile:
+    """Read codes and ground truth, and count; a progress bar shows how far it is."""
+    import numpy as np
+
+    from bittern.inputs import read_codes
+
+    q = read_codes(queries, n_bits=n_bits, signed=signed)
+    d = q if database is None else read_codes(database, n_bits=n_bits, signed=signed)
+    if q.n_bits != d.n_bits:
+        raise InputError(
+            f"evaluate: {queries} has codes of {q.n_bits} bits, {database} of {d.n_bits}; if bytes "
+            "are padded, give the length with --bits."
+        )
+    relevance = truth.read(queries, database)
+    for what, path, n_truth, n_codes in (
+        ("queries", queries, relevance.n_queries, len(q)),
+        ("items", database or queries, relevance.n_database, len(d)),
+    ):
+        if n_truth != n_codes:
+            raise InputError(
+                f"evaluate: the ground truth is for {n_truth} {what}, {path} has {n_codes} codes."
+            )
+    if database is None:
+        relevance = relevance.excluding(np.arange(len(q)))
     with Bar("comparing") as progress:
-        profile = evaluation.profile_of(request, n_threads=threads, progress=progress)
-    scores = bittern.evaluate(profile, request.metrics)
-    evaluation.write(request, profile, scores)
-    show(evaluation.FORMATS[format](scores).rstrip("\n"))
+        return bittern.TieProfile.from_codes(
+            q, d, relevance, n_threads=n_threads, progress=progress
+        )
+
+
+def _write_per_query(scores: Scores, path: Path) -> None:
+    """One line per query, one column per metric; undefined values are empty."""
+    from bittern.io.files import atomic_write
+
+    columns = scores.per_query_columns()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+        writer.writerow(["" if value != value else value for value in row])
+    with atomic_write(path) as file:
+        file.write(text.getvalue().encode())

@@ -1,75 +1,110 @@
-"""Features of images: ``bittern features``."""
+"""``bittern features``: list the features, and extract those of a folder of images."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import echo
 
-from bittern.cli.app import app, show, telling_interruptions
+from bittern.cli.app import app, handle_interrupt
+from bittern.errors import InputError
+
+if TYPE_CHECKING:
+    from bittern.features import Extracted
+
+MOST_SHOWN = 5  # skipped images that are listed by name
 
 features = typer.Typer(
-    no_args_is_help=True, help="Features: which there are, and those of your images."
+    no_args_is_help=True, help="List the features, and extract those of your images."
 )
 app.add_typer(features, name="features")
 
 
 class OnError(StrEnum):
-    """What a image that cannot be read does."""
+    """What to do with an image that cannot be read."""
 
     stop = "stop"
     skip = "skip"
 
 
 OnBroken = Annotated[
-    OnError, typer.Option(help="A image that cannot be read stops the work or is skipped.")
+    OnError, typer.Option(help="Stop at an image that cannot be read, or skip it.")
 ]
 
 
 @features.command("list")
 def list_features() -> None:
-    """List every feature by its name, with what it takes."""
-    from bittern.features import describe
+    """List every feature, with what it takes and what it is."""
+    from bittern.features import FEATURES
 
-    show(describe.list_features())
+    width = max(map(len, FEATURES), default=0)
+    for name, kind in FEATURES.items():
+        summary = (kind.__doc__ or "").strip().splitlines()[0]
+        echo(f"{name:<{width}}  {kind.takes:<6}  {summary}")
 
 
 @features.command()
 def extract(
     folder: Annotated[Path, typer.Argument(help="A folder of images; sub-folders are classes.")],
     features: Annotated[
-        str, typer.Option(help="Names from 'bittern features list', like 'hsv-global,gist'.")
+        str,
+        typer.Option(help="Names from 'bittern features list', for example 'hsv-global,gist'."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .npz file to write.")],
     on_error: OnBroken = OnError.stop,
-    jobs: Annotated[int | None, typer.Option(help="Processes; default: one for each core.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of processes (default: one for each core).")
+    ] = None,
     fit_sample: Annotated[
-        int, typer.Option(help="Images, drawn at random, that features which learn learn from.")
+        int, typer.Option(help="Number of images, drawn at random, to fit learned features on.")
     ] = 1000,
-    random_state: Annotated[int, typer.Option(help="Seed of that sample.")] = 0,
+    random_state: Annotated[int, typer.Option(help="Seed for drawing these images.")] = 0,
     most_pixels: Annotated[
-        int | None, typer.Option(help="Accept images of up to so many pixels.")
+        int | None, typer.Option(help="Largest number of pixels to accept in an image.")
     ] = None,
 ) -> None:
-    """Describe all images of a folder by features, into one file.
+    """Compute features of all images in a folder and write them to one file.
 
-    Stopped by Ctrl-C, an error or a crash, the same command goes on where it stopped.
+    After Ctrl-C, an error or a crash, run the same command again to continue where it stopped.
     """
-    from bittern.features import describe
-    from bittern.features.extract import extract as describe_all
-    from bittern.features.workers import allow_pixels
+    from bittern.features.chunks import allow_pixels
+    from bittern.features.extract import extract as extract_folder
 
     allow_pixels(most_pixels)
-    with telling_interruptions():
-        found = describe_all(
+    with handle_interrupt():
+        found = extract_folder(
             folder,
-            describe.parse_names(features),
+            _parse_names(features),
             output,
             errors="skip" if on_error is OnError.skip else "raise",
             jobs=jobs,
             fit_sample=fit_sample,
             random_state=random_state,
         )
-    show(describe.summarise(found, output))
+    echo(_summary(found, output))
+
+
+def _parse_names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise InputError("--features takes names with commas between, like 'hsv-global,gist'.")
+    return names
+
+
+def _summary(found: Extracted, path: Path) -> str:
+    """Numbers of images and classes, lengths of rows, and the skipped images."""
+    classes = f" of {len(found.class_names):,} classes" if found.class_names else ""
+    lines = [f"{path}: {len(found):,} images{classes}"]
+    width = max(map(len, found.features))
+    lines += [f"  {name:<{width}}  {rows.shape[1]:,}" for name, rows in found.features.items()]
+    if found.fitted_on:
+        lines.append(f"Fitted on {len(found.fitted_on):,} of these images, drawn at random.")
+    if found.skipped:
+        lines.append(f"Skipped {len(found.skipped):,} image{'s' * (len(found.skipped) > 1)}:")
+        lines += [f"  {reason}" for reason in list(found.skipped.values())[:MOST_SHOWN]]
+        left = len(found.skipped) - MOST_SHOWN
+        lines += [f"  and {left:,} more, listed in the file."] if left > 0 else []
+    return "\n".join(lines)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer import echo
 
-from bittern.cli.app import app, show, telling_interruptions
+from bittern.cli.app import app, handle_interrupt
 from bittern.cli.features import OnBroken, OnError
+from bittern.errors import InputError
 
 index = typer.Typer(
-    no_args_is_help=True,
-    help="Collections of codes that last: make them, change them, take them elsewhere.",
+    no_args_is_help=True, help="Make, change, inspect and export collections of codes."
 )
 app.add_typer(index, name="index")
 
@@ -20,81 +22,110 @@ Place = Annotated[str, typer.Argument(help="A collection: a file, or milvus://ho
 Source = Annotated[
     Path, typer.Option("--from", help="A folder of images, or vectors in .npy or .npz.")
 ]
+Where = Annotated[str | None, typer.Option(help="A condition like \"label = 'cat'\".")]
 
 
 @index.command("create")
 def create_index(
     name: Place,
     source: Source,
-    features: Annotated[str, typer.Option(help="How images become vectors.")] = "deep",
-    hasher: Annotated[str, typer.Option(help="How vectors become codes.")] = "itq",
+    features: Annotated[str, typer.Option(help="Feature that turns images into vectors.")] = "deep",
+    hasher: Annotated[str, typer.Option(help="Hasher that turns vectors into codes.")] = "itq",
     bits: Annotated[int, typer.Option(help="Length of the codes.")] = 64,
     fit_sample: Annotated[
-        int, typer.Option(help="Items, drawn at random, that the hasher learns from.")
+        int, typer.Option(help="Number of random items that the hasher learns from.")
     ] = 20_000,
-    random_state: Annotated[int, typer.Option(help="Seed of that sample and of the hasher.")] = 0,
+    random_state: Annotated[int, typer.Option(help="Seed for that sample and the hasher.")] = 0,
     on_error: OnBroken = OnError.stop,
 ) -> None:
-    """Describe images, or take vectors; fit a hasher; encode and store them all.
+    """Make a collection: describe images or read vectors, fit a hasher, encode and store.
 
-    Stopped or killed anywhere, the same command goes on where it was.
+    After an interruption, the same command continues where it stopped.
     """
-    from bittern.cli import collecting
+    from bittern.features import FEATURES
+    from bittern.hashing import HASHERS
+    from bittern.store import Recipe
+    from bittern.store.building import build_collection
 
-    plan = collecting.Plan(
-        source=source,
-        features=features,
-        hasher=hasher,
-        n_bits=bits,
-        fit_sample=fit_sample,
-        random_state=random_state,
-        skips=on_error is OnError.skip,
+    model = HASHERS[hasher](n_bits=bits)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=random_state)
+    with handle_interrupt():
+        built = build_collection(
+            name,
+            source,
+            Recipe(model, FEATURES[features]() if source.is_dir() else None),
+            fit_sample=fit_sample,
+            random_state=random_state,
+            skip_broken=on_error is OnError.skip,
+        )
+    skipped = f", {built.n_skipped:,} images skipped" if built.n_skipped else ""
+    echo(
+        f"{name}: {built.n_items:,} items of {bits} bits{skipped}; {hasher} was fitted on "
+        f"{built.n_fitted:,} of them."
     )
-    with telling_interruptions():
-        show(collecting.create(name, plan))
 
 
 @index.command("add")
-def add_to_index(
-    name: Place,
-    source: Source,
-    on_error: OnBroken = OnError.stop,
-) -> None:
-    """Add images or vectors, encoded as the others were; all of them or none."""
-    from bittern.cli import collecting
+def add_to_index(name: Place, source: Source, on_error: OnBroken = OnError.stop) -> None:
+    """Add images or vectors with the collection's own feature and hasher, all or none."""
+    from bittern import store
+    from bittern.store.building import add_from
 
-    with telling_interruptions():
-        show(collecting.add_to(name, source, skips=on_error is OnError.skip))
+    with handle_interrupt(), store.open(name) as collection:
+        n = add_from(collection, source, skip_broken=on_error is OnError.skip)
+        echo(f"{name}: {n:,} items added, {len(collection):,} in all.")
 
 
 @index.command("remove")
 def remove_from_index(
     name: Place,
-    id: Annotated[list[int] | None, typer.Option(help="An item; may be repeated.")] = None,
-    where: Annotated[str | None, typer.Option(help="A condition like \"label = 'cat'\".")] = None,
+    id: Annotated[list[int] | None, typer.Option(help="Id of an item; may be repeated.")] = None,
+    where: Where = None,
 ) -> None:
     """Remove items by their ids, or all that meet a condition."""
-    from bittern.cli import collecting
+    from bittern import store
 
-    show(collecting.remove_from(name, id or None, where))
+    with store.open(name) as collection:
+        n = collection.delete(id or None, where=where)
+        echo(f"{name}: {n:,} items removed, {len(collection):,} left.")
 
 
 @index.command("info")
 def index_info(name: Place) -> None:
-    """Tell what a collection holds and how its codes are made."""
-    from bittern.cli import collecting
+    """Show what a collection holds and how its codes are made."""
+    from bittern import store
 
-    show(collecting.describe(name))
+    with store.open(name, read_only=True) as collection:
+        facts = collection.info()
+    width = max(map(len, facts))
+    echo("\n".join(f"{fact:<{width}}  {_shown(value)}" for fact, value in facts.items()))
 
 
 @index.command("export")
 def export_index(
     name: Place,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A .parquet, .npy (octets) or .faiss file.")
+        Path, typer.Option("--output", "-o", help="A .parquet, .npy (packed bytes) or .faiss file.")
     ],
 ) -> None:
     """Write a collection's items for other programs."""
-    from bittern.cli import collecting
+    from bittern import store
+    from bittern.index.exchange import write_faiss, write_octets
 
-    show(collecting.export(name, output))
+    with store.open(name, read_only=True) as collection:
+        suffix = output.suffix.lower()
+        if suffix == ".parquet":
+            collection.export(output)
+        elif suffix in (".npy", ".faiss"):
+            write = write_octets if suffix == ".npy" else write_faiss
+            write(output, collection.get(collection.ids).codes)
+        else:
+            raise InputError(f"{output}: must end in .parquet, .npy or .faiss.")
+        echo(f"{output}: {len(collection):,} items.")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,28 +1,44 @@
-"""Experiments: ``bittern run``, ``reproduce``, ``verify`` and ``report``."""
+"""Running experiments: ``bittern run``, ``reproduce`` and ``verify``."""
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import echo
 
-from bittern.cli.app import app, show, telling_interruptions
+from bittern.cli.app import app, handle_interrupt
+from bittern.cli.report import PAGE, write_reports
+
+if TYPE_CHECKING:
+    from bittern.experiments import Cell, Protocol, Records
+    from bittern.experiments.processes import Failed, Finished
+
+__all__ = ["RESULTS", "LiveView", "introduction", "summary"]
+
+RESULTS = Path("results")
 
 Root = Annotated[
-    Path | None, typer.Option(help="Folder of the data; else BITTERN_DATA says where it is.")
+    Path | None, typer.Option(help="Folder of the data (default: the variable BITTERN_DATA).")
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder of the records; by default results/NAME.")]
+Out = Annotated[Path | None, typer.Option(help="Folder of the records (default: results/NAME).")]
 Only = Annotated[
     list[str] | None,
-    typer.Option(help="Only some cells: method=itq,lsh or bits=32 or run=0; may be repeated."),
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="Only some cells: method=itq,lsh or bits=32 or run=0; can be repeated.",
+    ),
 ]
-Jobs = Annotated[int | None, typer.Option(help="Cells at a time; by default one a core.")]
+Jobs = Annotated[int | None, typer.Option(help="Cells at a time (default: one per core).")]
 
 
 @app.command()
 def run(
-    protocol: Annotated[str, typer.Argument(help="A TOML file, or a protocol's name.")],
+    protocol: Annotated[str, typer.Argument(help="TOML file, or name of a protocol.")],
     out: Out = None,
     only: Only = None,
     jobs: Jobs = None,
@@ -30,106 +46,198 @@ def run(
 ) -> None:
     """Run what a protocol still lacks, and show its table.
 
-    Each cell (a method at a length in a run) is stored as it finishes; stopped and started again,
-    the command goes on.  `bittern report` makes a page of the folder.
+    Each cell (a method at a length in a run) is stored as soon as it is finished. If you stop the
+    command, run it again to continue. `bittern report` makes a page from the folder.
     """
-    from bittern.cli import experimenting
-    from bittern.cli.live import LiveView
+    from bittern.experiments.protocol import Protocol, find_protocol
 
-    plan = experimenting.Plan.of(protocol, out)
-    with telling_interruptions(), LiveView(plan.protocol.main_metric) as live:
-        records = plan.run(root=root, jobs=jobs, wanted=only or [], watcher=live)
-    show(experimenting.told(records, plan.folder))
-    if records.failures:
-        raise typer.Exit(1)
+    path = find_protocol(protocol)
+    folder = out or RESULTS / path.stem
+    records = _run(path, Protocol.load(path), folder, wanted=only or (), jobs=jobs, root=root)
+    _finish(records, folder)
 
 
 @app.command()
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(help="A table or figure of the papers; without, a list.")
+        str | None, typer.Argument(help="Name of a protocol; omit it to list all of them.")
     ] = None,
     out: Out = None,
     only: Only = None,
     jobs: Jobs = None,
     root: Root = None,
 ) -> None:
-    """Run a protocol of the papers, and write its page."""
-    from bittern.cli import experimenting
-    from bittern.cli.live import LiveView
+    """Run a table or figure of the papers, and write its page."""
+    from bittern.experiments.protocol import Protocol, find_protocol, list_protocols
 
     if name is None:
-        show(experimenting.listing())
+        echo(list_protocols())
         return
-    plan = experimenting.Plan.of(name, out)
-    show(plan.introduction)
-    with telling_interruptions(), LiveView(plan.protocol.main_metric) as live:
-        records = plan.run(root=root, jobs=jobs, wanted=only or [], watcher=live)
-    experimenting.write_reports(plan.folder, html=plan.folder / "report.html")
-    show(experimenting.told(records, plan.folder))
-    if records.failures:
-        raise typer.Exit(1)
+    path = find_protocol(name)
+    folder = out or RESULTS / path.stem
+    protocol = Protocol.load(path)
+    echo(introduction(protocol))
+    records = _run(path, protocol, folder, wanted=only or (), jobs=jobs, root=root)
+    write_reports(folder, html=folder / PAGE)
+    _finish(records, folder)
 
 
 @app.command()
 def verify(
-    folder: Annotated[Path, typer.Argument(help="A folder that `bittern run` made.")],
+    folder: Annotated[Path, typer.Argument(help="Folder made by `bittern run`.")],
     only: Only = None,
     random_state: Annotated[
-        int | None, typer.Option(help="Seed of the choice of the cell; else chance.")
+        int | None, typer.Option(help="Seed for picking the cell (random by default).")
     ] = None,
     root: Root = None,
 ) -> None:
-    """Measure a random cell again, and say whether it is the same to the last bit."""
-    from bittern.experiments import verify as verify_cell
+    """Measure a random cell again, and check that it is the same to the last bit."""
+    from bittern import experiments
 
-    with telling_interruptions():
-        found = verify_cell(folder, root=root, wanted=tuple(only or ()), random_state=random_state)
-    show(str(found))
+    with handle_interrupt():
+        found = experiments.verify(
+            folder, root=root, wanted=tuple(only or ()), random_state=random_state
+        )
+    echo(str(found))
     if not found.is_same:
         raise typer.Exit(1)
 
 
-@app.command()
-def compare(
-    first: Annotated[Path, typer.Argument(help="A folder that `bittern run` made.")],
-    second: Annotated[Path, typer.Argument(help="Another, with some of the same methods.")],
-    metric: Annotated[
-        str | None, typer.Option(help="Another metric than the first's main one.")
-    ] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write a Markdown section.")] = None,
-) -> None:
-    """Show what changes from one experiment to another, method by method."""
-    from bittern.cli import experimenting
-
-    show(experimenting.compared(first, second, metric=metric, markdown=markdown))
+def introduction(protocol: Protocol) -> str:
+    """What a protocol reproduces, how it differs, and how long it takes."""
+    differs = f"Differs: {protocol.differs}" if protocol.differs else ""
+    lines = (protocol.title, protocol.reproduces, differs, protocol.takes)
+    return "\n".join(line for line in lines if line)
 
 
-@app.command()
-def report(
-    folder: Annotated[Path, typer.Argument(help="A folder that `bittern run` made.")],
-    html: Annotated[Path | None, typer.Option(help="Write a page that needs no network.")] = None,
-    latex: Annotated[Path | None, typer.Option(help="Write a LaTeX table.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write a CSV table.")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write a Markdown section.")] = None,
-    parquet: Annotated[
-        Path | None, typer.Option(help="Write every value of every query as Parquet.")
-    ] = None,
-    figures: Annotated[
-        Path | None, typer.Option(help="Write each figure of the page as SVG into this folder.")
-    ] = None,
-) -> None:
-    """Show the table of an experiment, or write it as a page, LaTeX, CSV, Markdown, figures."""
-    from bittern.cli import experimenting
+def summary(records: Records, folder: Path) -> str:
+    """The table, the cells that failed, and the page or how to make it."""
+    from bittern.report import to_text
 
-    show(
-        experimenting.write_reports(
-            folder,
-            html=html,
-            latex=latex,
-            csv=csv,
-            markdown=markdown,
-            parquet=parquet,
-            figures=figures,
+    lines = [to_text(records).rstrip()] if len(records) else ["Nothing was measured."]
+    for name, reason in (records.failures or {}).items():
+        lines.append(f"failed: {name}: {reason}")
+    page = folder / PAGE
+    if page.exists():
+        lines.append(f"\nThe page is {page}.")
+    elif len(records):
+        lines.append(f"\nTo make a page: bittern report {folder} --html {page}")
+    return "\n".join(lines)
+
+
+def _run(
+    path: Path,
+    protocol: Protocol,
+    folder: Path,
+    *,
+    wanted: Sequence[str],
+    jobs: int | None,
+    root: Path | None,
+) -> Records:
+    from bittern import experiments
+
+    with handle_interrupt(), LiveView(protocol.main_metric) as live:
+        return experiments.run(path, folder, root=root, jobs=jobs, wanted=wanted, watcher=live)
+
+
+def _finish(records: Records, folder: Path) -> None:
+    echo(summary(records, folder))
+    if records.failures:
+        raise typer.Exit(1)
+
+
+class LiveView:
+    """A bar with the time left, and the best so far at each length; plain lines if no terminal."""
+
+    def __init__(self, metric: str) -> None:
+        from rich.console import Console
+
+        self._metric = metric
+        self._console = Console(stderr=True)
+        self._values: dict[tuple[str, int | None], list[float]] = defaultdict(list)
+        self._n_cells = self._n_done = 0
+        self._live: Any = None
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> LiveView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def begin(self, cells: Sequence[Cell], n_known: int) -> None:
+        """Say how much there is to do."""
+        self._n_cells = len(cells)
+        if n_known:
+            self._console.print(f"{n_known} cells are known, {len(cells)} to measure.", style="dim")
+        if cells and self._console.is_terminal:
+            self._start(len(cells))
+
+    def tell(self, outcome: Finished | Failed) -> None:
+        """Show that a cell has ended."""
+        from bittern.experiments.processes import Failed
+
+        self._n_done += 1
+        cell = outcome.cell
+        if isinstance(outcome, Failed):
+            self._print(f"{cell.name}: {outcome.reason}", "red")
+        else:
+            self._values[cell.method.label, cell.n_bits].append(outcome.value)
+            if self._live is None:
+                self._print(f"{cell.name}: {self._metric} {outcome.value:.4f}", "dim")
+        if self._live is not None:
+            self._bar.update(self._task, completed=self._n_done)
+            self._live.update(self._content(), refresh=True)
+
+    def best_so_far(self) -> list[str]:
+        """The best method at each length, with its mean over the runs so far."""
+        leading: dict[int | None, tuple[float, str, int]] = {}
+        for (method, n_bits), values in self._values.items():
+            defined = [value for value in values if not math.isnan(value)]
+            if defined:
+                one = (sum(defined) / len(defined), method, len(values))
+                leading[n_bits] = max(leading.get(n_bits, one), one)
+        lines = []
+        for n_bits, (mean, method, n_runs) in sorted(
+            leading.items(), key=lambda item: (item[0] is not None, item[0] or 0)
+        ):
+            where = "without codes" if n_bits is None else f"{n_bits} bits"
+            runs = f"{n_runs} run{'s' if n_runs > 1 else ''}"
+            lines.append(f"best so far, {where}: {method} {mean:.4f} ({runs})")
+        return lines
+
+    def _print(self, sentence: str, style: str) -> None:
+        line = f"{self._n_done}/{self._n_cells} {sentence}"
+        self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def _start(self, n_cells: int) -> None:
+        from rich.live import Live
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
         )
-    )
+
+        self._bar = Progress(
+            TextColumn("cells"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self._console,
+        )
+        self._task = self._bar.add_task("cells", total=n_cells)
+        self._live = Live(self._content(), console=self._console, transient=True, auto_refresh=True)
+        self._live.start()
+
+    def _content(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+
+        return Group(self._bar, *(Text(line, style="dim") for line in self.best_so_far()))

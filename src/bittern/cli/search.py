@@ -1,19 +1,25 @@
-"""What is near: ``bittern search``."""
+"""Search of a collection: ``bittern search``."""
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import echo
 
-from bittern.cli.app import app, show
-from bittern.cli.index import Place
+from bittern.cli.app import app
+from bittern.cli.index import Place, Where
+from bittern.errors import InputError
+
+if TYPE_CHECKING:
+    from bittern.store.queries import Matches
 
 
 class SearchFormat(StrEnum):
-    """How answers are written."""
+    """Formats of the results."""
 
     table = "table"
     json = "json"
@@ -23,40 +29,81 @@ class SearchFormat(StrEnum):
 def search(
     name: Place,
     image: Annotated[
-        list[Path] | None, typer.Option(help="A image to look for; several are examples.")
+        list[Path] | None, typer.Option(help="Image to search for; repeat it to give examples.")
     ] = None,
     unlike: Annotated[
-        list[Path] | None, typer.Option(help="A image that answers should not be like.")
+        list[Path] | None, typer.Option(help="Image that results should not resemble.")
     ] = None,
     row: Annotated[
-        int | None, typer.Option(help="The item of this id, or this row of --vectors.")
+        int | None, typer.Option(help="Search for the item of this id, or this row of --vectors.")
     ] = None,
-    vectors: Annotated[Path | None, typer.Option(help="A file of vectors, for --row.")] = None,
-    k: Annotated[int, typer.Option("-k", help="How many answers.")] = 20,
+    vectors: Annotated[Path | None, typer.Option(help="File of vectors, for --row.")] = None,
+    k: Annotated[int, typer.Option("-k", help="Number of results.")] = 20,
     radius: Annotated[
-        int | None, typer.Option(help="All within this distance, instead of the k nearest.")
+        int | None, typer.Option(help="Return all items within this distance instead.")
     ] = None,
-    where: Annotated[str | None, typer.Option(help="A condition like \"label = 'cat'\".")] = None,
-    format: Annotated[
-        SearchFormat, typer.Option(help="How the answers are written.")
-    ] = SearchFormat.table,
+    where: Where = None,
+    format: Annotated[SearchFormat, typer.Option(help="Output format.")] = SearchFormat.table,
     montage: Annotated[
-        Path | None, typer.Option(help="Also draw the images found: .png, .jpg.")
+        Path | None, typer.Option(help="Also draw the images found to a .png or .jpg file.")
     ] = None,
 ) -> None:
-    """Search a collection: by a image, by a row, or by examples for and against."""
-    from bittern.cli import searching
+    """Search a collection by an image, by a row, or by examples for and against."""
+    from bittern import store
+    from bittern.store.queries import draw_montage, search_by_images, search_by_row
 
-    question = searching.Question(
-        images=tuple(image or ()),
-        unlike=tuple(unlike or ()),
-        row=row,
-        vectors=vectors,
-        k=k,
-        radius=radius,
-        where=where,
-    )
-    answer = searching.ask(name, question)
-    show(searching.FORMATS[format](answer))
+    _check_options(image or [], unlike or [], row, vectors, radius)
+    with store.open(name, read_only=True) as collection:
+        if row is not None:
+            found = search_by_row(collection, row, vectors=vectors, k=k, radius=radius, where=where)
+        else:
+            found = search_by_images(
+                collection, image or [], unlike=unlike or [], k=k, radius=radius, where=where
+            )
+    echo(_table(found) if format is SearchFormat.table else _json(found))
     if montage is not None:
-        searching.draw_montage(answer, montage)
+        draw_montage(found, montage)
+
+
+def _check_options(
+    images: list[Path],
+    unlike: list[Path],
+    row: int | None,
+    vectors: Path | None,
+    radius: int | None,
+) -> None:
+    if bool(images) == (row is not None):
+        raise InputError("search: give --image, once or more, or --row.")
+    if unlike and not images:
+        raise InputError("search: --unlike goes with --image.")
+    if vectors is not None and row is None:
+        raise InputError("search: --vectors needs --row, the row to search for.")
+    if radius is not None and len(images) + len(unlike) > 1:
+        raise InputError("search: --radius is for one query, not for several examples.")
+
+
+def _table(found: Matches) -> str:
+    """One line per item."""
+    keys = list(dict.fromkeys(key for metadata in found.metadata for key in metadata))
+    lines = [["id", _value_name(found), *keys]]
+    for id_, value, metadata in zip(found.ids, found.values, found.metadata, strict=True):
+        shown = str(value) if found.is_distance else f"{value:.3g}"
+        lines.append([str(id_), shown, *(str(metadata.get(key, "")) for key in keys)])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def _json(found: Matches) -> str:
+    """A list of objects."""
+    name = _value_name(found)
+    rows = zip(found.ids.tolist(), found.values.tolist(), found.metadata, strict=True)
+    return json.dumps(
+        [{"id": i, name: value, **metadata} for i, value, metadata in rows], ensure_ascii=False
+    )
+
+
+def _value_name(found: Matches) -> str:
+    return "distance" if found.is_distance else "likeness"

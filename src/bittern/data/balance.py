@@ -1,4 +1,4 @@
-"""Samples in which every class has its share, the same on every machine."""
+"""Balanced random samples, the same on every machine."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = [
     "Balance",
     "ByClass",
     "ByRarestLabel",
-    "Draws",
+    "Shuffler",
     "balance_of",
     "disjoint_sets",
     "most_frequent",
 ]
 
 
-# Keeps our stream apart from that of default_rng(random_state), which the hashers use.
+# Separates our stream from that of default_rng(random_state), which the hashers use.
 STREAM = int.from_bytes(b"split", "big")
 
 
-class Draws:
-    """Random orders that depend on ``random_state`` and ``run`` alone.
+class Shuffler:
+    """Random orders that depend only on ``random_state`` and ``run``.
 
-    Only the raw output of PCG64 is used, and sorted: NumPy promises (NEP 19) that bit generators
-    never change, which it does not promise for ``Generator.permutation``.
+    Sorts the raw output of PCG64: NumPy promises (NEP 19) that bit generators never change, but
+    does not promise it for ``Generator.permutation``.
     """
 
     def __init__(self, random_state: int = 0, run: int = 0) -> None:
@@ -48,36 +48,40 @@ class Draws:
 
 
 class Balance(Protocol):
-    """What a sample has equal shares of."""
+    """A rule for drawing samples."""
 
     @property
     def by(self) -> str:
-        """What is balanced, in words."""
+        """What is balanced, for reports."""
         ...
 
-    def sample(self, n: int, available: PositionArray, draws: Draws, what: str) -> PositionArray:
-        """``n`` of the ``available`` positions, sorted; ``what`` begins a refusal."""
+    def sample(
+        self, n: int, available: PositionArray, shuffler: Shuffler, what: str
+    ) -> PositionArray:
+        """``n`` of the ``available`` positions, sorted; errors start with ``what``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AtRandom:
-    """Every item is as likely as any other."""
+    """Every item is equally likely."""
 
     by: str = "nothing (plain random)"
 
-    def sample(self, n: int, available: PositionArray, draws: Draws, what: str) -> PositionArray:
+    def sample(
+        self, n: int, available: PositionArray, shuffler: Shuffler, what: str
+    ) -> PositionArray:
         """``n`` of the ``available`` positions, sorted."""
         _check_enough(n, available, what)
-        return np.sort(draws.shuffled(available)[:n])
+        return np.sort(shuffler.shuffled(available)[:n])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByClass:
     """Per-class counts differ by at most one; items without a class (-1) are never drawn.
 
-    Where ``n`` is no multiple of the number of classes, the classes with most items left get one
-    more; so samples from classes of one size leave classes whose sizes differ by at most one.
+    If ``n`` is not a multiple of the number of classes, the classes with the most remaining items
+    give one more, so that classes of equal size stay equal to within one item.
     """
 
     labels: NDArray[np.int64]  # (n_items,)
@@ -89,15 +93,17 @@ class ByClass:
         """The classes that have items."""
         return np.unique(self.labels[self.labels >= 0])
 
-    def sample(self, n: int, available: PositionArray, draws: Draws, what: str) -> PositionArray:
+    def sample(
+        self, n: int, available: PositionArray, shuffler: Shuffler, what: str
+    ) -> PositionArray:
         """``n`` of the ``available`` positions, sorted."""
         _check_enough(n, available, what)
-        shuffled = draws.shuffled(available)
+        shuffled = shuffler.shuffled(available)
         order = np.argsort(self.labels[shuffled], kind="stable")
         items, labels = shuffled[order], self.labels[shuffled[order]]
         first = np.searchsorted(labels, self.classes)
         counts = np.searchsorted(labels, self.classes, side="right") - first
-        quotas = _quotas(n, counts, draws)
+        quotas = _quotas(n, counts, shuffler)
         self._check(n, quotas, counts, what)
         chosen = [items[f : f + q] for f, q in zip(first, quotas, strict=True)]
         return np.sort(np.concatenate(chosen))
@@ -118,9 +124,9 @@ class ByClass:
 class ByRarestLabel:
     """Per-label counts of the items drawn *for* a label differ by at most one.
 
-    An item may carry several labels but is drawn for one of them.  The label with the fewest items
-    left draws first, so that a rare label's items are not used up by frequent ones; items without
-    any label are never drawn.
+    An item may have several labels but is drawn for one of them.  The label with the fewest
+    remaining items draws first, so that frequent labels do not use up the items of rare ones;
+    items without any label are never drawn.
     """
 
     by = "rarest label"
@@ -134,13 +140,15 @@ class ByRarestLabel:
         self._columns = self._rows.tocsc()
         self.names = tuple(names[column] for column in present)
 
-    def sample(self, n: int, available: PositionArray, draws: Draws, what: str) -> PositionArray:
+    def sample(
+        self, n: int, available: PositionArray, shuffler: Shuffler, what: str
+    ) -> PositionArray:
         """``n`` of the ``available`` positions, sorted."""
         _check_enough(n, available, what)
         free = np.zeros(self._rows.shape[0], dtype=bool)
         free[available] = True
         counts = self._count(available)
-        quotas = _quotas(n, counts, draws)
+        quotas = _quotas(n, counts, shuffler)
         waiting = set(range(len(counts)))
         chosen: list[PositionArray] = []
         while waiting:
@@ -149,7 +157,7 @@ class ByRarestLabel:
             items = self._items(label)
             items = items[free[items]]
             self._check(label, int(quotas[label]), len(items), what)
-            drawn = draws.shuffled(items)[: quotas[label]]
+            drawn = shuffler.shuffled(items)[: quotas[label]]
             free[drawn] = False
             counts = counts - self._count(drawn)
             chosen.append(drawn)
@@ -171,9 +179,9 @@ class ByRarestLabel:
 
 
 def balance_of(dataset: Dataset, balanced: bool = True) -> Balance:
-    """By class where there are classes, by rarest label where there are tags, else plain random.
+    """By class if there are classes, by rarest label if there are tags, otherwise at random.
 
-    ``balanced=False`` is for ground truth that knows no classes, such as ε-balls (section 3.5 of
+    ``balanced=False`` is for ground truth without classes, such as ε-balls (section 3.5 of
     [Moran-2016] balances "when class-based ground-truth is used").
     """
     if balanced and dataset.labels is not None and (dataset.labels >= 0).any():
@@ -184,32 +192,36 @@ def balance_of(dataset: Dataset, balanced: bool = True) -> Balance:
 
 
 def disjoint_sets(
-    balance: Balance, sizes: Mapping[str, int], available: PositionArray, draws: Draws, owner: str
+    balance: Balance,
+    sizes: Mapping[str, int],
+    available: PositionArray,
+    shuffler: Shuffler,
+    owner: str,
 ) -> dict[str, Any]:
-    """Samples of the given sizes, one after another, each from what the earlier ones left."""
+    """Samples of the given sizes, one after another, each from the items not yet drawn."""
     sets: dict[str, PositionArray] = {}
     left = available
     for name, n in sizes.items():
         least = 1 if name == "queries" else 0
         check_count(n, f"{owner}: {name}", least=least)
-        sets[name] = balance.sample(n, left, draws, f"{owner}: {name}") if n else left[:0]
+        sets[name] = balance.sample(n, left, shuffler, f"{owner}: {name}") if n else left[:0]
         left = np.setdiff1d(left, sets[name], assume_unique=True)
     return sets
 
 
 def most_frequent(tags: Any, n: int) -> NDArray[np.intp]:
-    """Columns of the ``n`` most frequent tags, ascending; of equally frequent ones the first."""
+    """Columns of the ``n`` most frequent tags, ascending; the first of equally frequent ones."""
     counts = np.asarray(tags.sum(axis=0)).ravel()
     n_used = int(np.count_nonzero(counts))
     if check_count(n, "most_frequent: n") > n_used:
-        raise InputError(f"most_frequent: {n} labels asked for, {n_used} are in use.")
+        raise InputError(f"most_frequent: {n} labels asked for, but only {n_used} are in use.")
     return np.sort(np.argsort(-counts.astype(np.int64), kind="stable")[:n])
 
 
-def _quotas(n: int, counts: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
-    """``n`` in shares that differ by at most one; the larger ones where most is left."""
+def _quotas(n: int, counts: NDArray[np.int64], shuffler: Shuffler) -> NDArray[np.int64]:
+    """``n`` in shares that differ by at most one; the larger ones where most items remain."""
     share, extra = divmod(n, len(counts))
-    order = draws.shuffled(np.arange(len(counts)))  # equal counts take turns at random
+    order = shuffler.shuffled(np.arange(len(counts)))  # equal counts take turns at random
     order = order[np.argsort(-counts[order], kind="stable")]
     quotas = np.full(len(counts), share, dtype=np.int64)
     quotas[order[:extra]] += 1
@@ -218,4 +230,6 @@ def _quotas(n: int, counts: NDArray[np.int64], draws: Draws) -> NDArray[np.int64
 
 def _check_enough(n: int, available: PositionArray, what: str) -> None:
     if n > len(available):
-        raise InputError(f"{what}: {n:,} items asked for, {len(available):,} are there.")
+        raise InputError(
+            f"{what}: {n:,} items asked for, but only {len(available):,} are available."
+        )

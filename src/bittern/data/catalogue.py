@@ -1,4 +1,4 @@
-"""Every dataset by its name, and the one door to load it."""
+"""Every dataset by its name: where its files are, and how to load it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bittern.data.dataset import Dataset
-from bittern.data.fetch import data_root
-from bittern.data.spec import DatasetSpec
+from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.errors import FileError, InputError
 from bittern.registry import Registry
 
-__all__ = ["DATASETS", "folder_of", "load", "spec_of"]
+__all__ = ["DATASETS", "data_root", "folder_of", "load", "spec_of"]
 
-# Name to the reader's module and the entry in it; a reader is imported when it is asked for.
+# Name to the reader's module and the entry in it; a reader is imported when it is first used.
 DATASETS: Registry[tuple[str, str]] = Registry(
     "dataset",
     {
@@ -51,9 +49,9 @@ def spec_of(name: str) -> DatasetSpec:
 def load(name: str, root: str | os.PathLike[str] | None = None, **options: Any) -> Dataset:
     """The dataset of that name, read from its published files.
 
-    ``root`` is the folder that holds all data (see :func:`bittern.data.fetch.data_root` for the
-    default) or the dataset's own folder; for ``folder``, ``arrays`` and ``embeddings`` it is your
-    folder or file.  ``options`` are the reader's own.
+    ``root`` is the folder that holds all data (default: :func:`data_root`) or the dataset's own
+    folder; for ``folder``, ``arrays`` and ``embeddings`` it is your folder or file.  ``options``
+    are those of the dataset's reader.
     """
     spec = spec_of(name)
     known = dict.fromkeys(list(inspect.signature(spec.load).parameters)[1:])
@@ -79,3 +77,19 @@ def folder_of(spec: DatasetSpec, root: str | os.PathLike[str] | None) -> Path:
     if not where.exists():
         raise FileError(f"{where}: no such file or folder; {spec.name} needs {spec.layout}")
     return where
+
+
+def data_root(root: str | os.PathLike[str] | None = None) -> Path:
+    r"""The folder that holds all data.
+
+    It is ``root`` if given, else the environment variable ``BITTERN_DATA``, else the user's data
+    folder: ``~/.local/share/bittern`` on Linux, ``~/Library/Application Support/bittern`` on macOS,
+    ``%LOCALAPPDATA%\bittern`` on Windows.  It need not exist yet.
+    """
+    if root is not None:
+        return Path(root).expanduser()
+    if given := os.environ.get("BITTERN_DATA"):
+        return Path(given).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("bittern", appauthor=False))

@@ -1,30 +1,30 @@
-"""Dataset: items with one or two modalities, labels or tags, and where they come from."""
+"""Dataset: items with one or more modalities, labels or tags, and where they come from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_positions
+from bittern.checks import PositionArray, check_positions
 from bittern.data.rows import Rows, RowView
 from bittern.errors import InputError, UnknownNameError
 from bittern.registry import Registry
 
-__all__ = ["Dataset"]
+__all__ = ["Dataset", "DatasetSpec", "RemoteFile"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Dataset:
     """``len(self)`` items, the same ones in every modality, in one order.
 
-    A modality is an array, a memory map, or files read when asked for; the first one is the
+    A modality is an array, a memory map, or files that are read on demand; the first one is the
     default.  ``labels`` are class numbers into ``class_names`` (-1 for none), ``tags`` is multi-hot
-    ``(n, n_tags)``, dense booleans or ``scipy.sparse``.  ``official`` names the publisher's own
-    sets of positions.  ``notes`` say what was checked and what was applied, in order.
+    ``(n, n_tags)``, dense booleans or ``scipy.sparse``.  ``official`` holds the publisher's own
+    sets as positions.  ``notes`` list what was checked and what was applied, in order.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Dataset:
     class_names: tuple[str, ...] = ()
     tags: Any = None  # (n, n_tags)
     tag_names: tuple[str, ...] = ()
-    official: Mapping[str, NDArray[np.intp]] = field(default_factory=dict)
+    official: Mapping[str, PositionArray] = field(default_factory=dict)
     citation: str = ""
     licence: str = ""
     notes: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class Dataset:
     def take(self, positions: Any) -> Dataset:
         """The items at some positions; rows are not copied until they are read.
 
-        The publisher's own sets are dropped: their positions would no longer hold.
+        Drops the publisher's own sets, whose positions would no longer be valid.
         """
         p = check_positions(positions, f"{self.name}: positions", len(self))
         return replace(
@@ -96,10 +96,10 @@ class Dataset:
     def prepared(
         self, train: Any, steps: Sequence[str] | None = None, modality: str | None = None
     ) -> Dataset:
-        """The dataset after preprocessing learned from the rows at positions ``train`` alone.
+        """The dataset after preprocessing learned only from the rows at positions ``train``.
 
         ``steps`` are names such as ``"l2"``, ``"centre"`` and ``"pca1000"``; by default those that
-        the papers state for this dataset.  What was applied is added to the notes.
+        the papers state for this dataset.  Adds what was applied to the notes.
         """
         from bittern.data.catalogue import DATASETS, spec_of
         from bittern.data.prepare import prepared
@@ -109,7 +109,7 @@ class Dataset:
         return prepared(self, train, steps, modality) if steps else self
 
     def with_note(self, note: str, **changes: Any) -> Dataset:
-        """A changed copy that says what was changed."""
+        """A changed copy with a note about the change."""
         return replace(self, **changes, notes=(*self.notes, note))
 
     def __repr__(self) -> str:
@@ -122,3 +122,35 @@ class Dataset:
         if self.tags is not None:
             parts.append(f"{len(self.tag_names)} tags")
         return f"<Dataset {self.name}: {', '.join(parts)}>"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file to download from the publisher."""
+
+    url: str
+    filename: str  # below the dataset's own folder
+    sha256: str | None = None  # or "md5:…"; None if no checksum is known for certain
+    unpack: tuple[
+        tuple[str, int], ...
+    ] = ()  # members to extract beside it, with their maximum size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetSpec:
+    """A dataset's entry in the catalogue.
+
+    ``load(folder, **options)`` reads the files below ``folder``; ``layout`` is a sentence about the
+    files it looks for there; ``folder`` is the name of the dataset's folder below the data root.
+    """
+
+    name: str
+    title: str
+    load: Callable[..., Dataset]
+    layout: str
+    citation: str  # key in docs/references.bib
+    licence: str
+    folder: str = ""
+    sources: tuple[RemoteFile, ...] = ()
+    steps: tuple[str, ...] = ()  # preprocessing that the papers state, e.g. ("l2", "centre")
+    needs_files: bool = True

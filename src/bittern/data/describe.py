@@ -1,36 +1,38 @@
-"""Datasets in words: the catalogue as a table, and what is known of one of them."""
+"""Datasets in words: the catalogue as a list, and the statistics of one dataset."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+
 from bittern.data.catalogue import DATASETS, spec_of
-from bittern.data.dataset import Dataset
-from bittern.data.spec import DatasetSpec
-from bittern.data.statistics import Statistics, statistics
+from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.errors import InputError
 
-__all__ = ["describe", "list_datasets", "parse_options"]
+__all__ = ["Statistics", "describe", "list_datasets", "parse_options", "statistics"]
 
 
 def list_datasets() -> str:
-    """Every dataset of the catalogue, a line each."""
+    """Every dataset of the catalogue, one per line."""
     width = max(map(len, DATASETS))
     return "\n".join(f"{name:<{width}}  {spec_of(name).title}" for name in DATASETS)
 
 
 def describe(spec: DatasetSpec, dataset: Dataset) -> str:
-    """Size and statistics, what was checked, where it comes from, how the papers prepare it."""
+    """Size and statistics, what was checked, the source, and how the papers prepare it."""
     lines = [f"{spec.name}: {spec.title}", *_counts(statistics(dataset))]
     for name, positions in dataset.official.items():
         lines.append(_line(f"official {name}", f"{len(positions):,}"))
     lines += [_line("note", note) for note in dataset.notes]
-    lines.append(_line("prepared by", ", then ".join(spec.steps) or "nothing"))
+    lines.append(_line("preprocessing", ", then ".join(spec.steps) or "none"))
     lines.append(_line("cite", spec.citation or "your own source"))
     lines.append(_line("licence", spec.licence))
     return "\n".join(lines)
 
 
 def parse_options(listed: list[str]) -> dict[str, str | int]:
-    """Options written ``name=value``; a whole number becomes one.
+    """Options written ``name=value``; a whole number becomes an int.
 
     >>> parse_options(["features=gist", "concepts=21"])
     {'features': 'gist', 'concepts': 21}
@@ -44,13 +46,51 @@ def parse_options(listed: list[str]) -> dict[str, str | int]:
     return options
 
 
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Numbers of items and labels as in Table 3.1 of [Moran-2016]; None if there are no labels."""
+
+    n_items: int
+    n_labels: int | None
+    labels_per_item: float | None
+    items_per_label: float | None
+    descriptors: dict[str, str]
+
+
+def statistics(dataset: Dataset) -> Statistics:
+    """Counts and means over the entire dataset; tags count as labels if there are no classes."""
+    descriptors = {name: _descriptor(rows) for name, rows in dataset.modalities.items()}
+    if dataset.labels is not None:
+        known = dataset.labels >= 0
+        n_labels, n_given = len(dataset.class_names), int(known.sum())
+    elif dataset.tags is not None:
+        n_labels, n_given = len(dataset.tag_names), int(dataset.tags.sum())
+    else:
+        return Statistics(len(dataset), None, None, None, descriptors)
+    return Statistics(
+        len(dataset),
+        n_labels,
+        n_given / max(len(dataset), 1),
+        n_given / max(n_labels, 1),
+        descriptors,
+    )
+
+
+def _descriptor(rows: object) -> str:
+    shape = getattr(rows, "shape", None)
+    if shape is None:
+        return type(rows).__name__
+    dtype = getattr(rows, "dtype", np.dtype(object))
+    return f"{'×'.join(map(str, shape[1:])) or '1'} {dtype}"
+
+
 def _counts(found: Statistics) -> list[str]:
     lines = [_line("items", f"{found.n_items:,}")]
     if found.n_labels is not None:
         lines += [
             _line("labels", f"{found.n_labels:,}"),
-            _line("labels an item", f"{found.labels_per_item:.2f}"),
-            _line("items a label", f"{found.items_per_label:,.1f}"),
+            _line("labels per item", f"{found.labels_per_item:.2f}"),
+            _line("items per label", f"{found.items_per_label:,.1f}"),
         ]
     return lines + [_line(f"modality {name}", text) for name, text in found.descriptors.items()]
 

@@ -1,4 +1,4 @@
-"""Where data lives, and how it gets there from its publishers."""
+"""Downloads of datasets from their publishers."""
 
 from __future__ import annotations
 
@@ -9,32 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bittern.data.spec import DatasetSpec, Source
+from bittern.data.catalogue import data_root
+from bittern.data.dataset import DatasetSpec, RemoteFile
 from bittern.errors import BitternError, FileError
 from bittern.io.archives import unpack
 
-__all__ = ["Progress", "data_root", "fetch"]
+__all__ = ["Progress", "fetch"]
 
 CHUNK = 1 << 18
 TIMEOUT = 30.0  # seconds without an answer
 
-Progress = Callable[[str, int, int | None], None]  # file name, bytes so far, bytes in all if known
-
-
-def data_root(root: str | os.PathLike[str] | None = None) -> Path:
-    r"""The folder that holds all data.
-
-    It is ``root`` if given, else the environment variable ``BITTERN_DATA``, else the user's own
-    folder for data: ``~/.local/share/bittern`` on Linux, ``~/Library/Application Support/bittern``
-    on macOS, ``%LOCALAPPDATA%\bittern`` on Windows.  It need not exist yet.
-    """
-    if root is not None:
-        return Path(root).expanduser()
-    if given := os.environ.get("BITTERN_DATA"):
-        return Path(given).expanduser()
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("bittern", appauthor=False))
+Progress = Callable[[str, int, int | None], None]  # file name, bytes so far, total bytes if known
 
 
 def fetch(
@@ -42,10 +27,10 @@ def fetch(
     root: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Download the files of a dataset into its folder below the root; those there are kept.
+    """Download the files of a dataset into its folder below the root, except those already there.
 
-    A file takes its name when it is whole and its checksum is right.  What an interrupted download
-    left is continued where the checksum can tell that the two parts belong together.
+    A file gets its final name once it is complete and its checksum is right.  An interrupted
+    download continues where it stopped if there is a checksum to verify the result.
     """
     if not spec.needs_files:
         return []
@@ -55,7 +40,7 @@ def fetch(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{folder}: cannot be made ({error.strerror}).") from error
+        raise FileError(f"{folder}: cannot be created ({error.strerror}).") from error
     fetched = []
     for source in spec.sources:
         fetched.append(_retrieve(spec, source, folder, progress))
@@ -63,13 +48,15 @@ def fetch(
     return fetched
 
 
-def _retrieve(spec: DatasetSpec, source: Source, folder: Path, progress: Progress | None) -> Path:
-    """The file, verified; where it cannot be had, an error that says what to put where."""
+def _retrieve(
+    spec: DatasetSpec, source: RemoteFile, folder: Path, progress: Progress | None
+) -> Path:
+    """The verified file; if the download fails, the error says which file to put where."""
     import pooch
 
     target = folder / source.filename
     is_ftp = source.url.startswith("ftp:")
-    downloader = pooch.FTPDownloader() if is_ftp else _Resuming(source, target, progress)
+    downloader = pooch.FTPDownloader() if is_ftp else _ResumingDownloader(source, target, progress)
     try:
         with _quiet(pooch.get_logger()):
             pooch.retrieve(
@@ -87,18 +74,18 @@ def _retrieve(spec: DatasetSpec, source: Source, folder: Path, progress: Progres
     return target
 
 
-def _unpacked(source: Source, folder: Path) -> list[Path]:
-    """The members that are wanted beside the archive; taken out once."""
+def _unpacked(source: RemoteFile, folder: Path) -> list[Path]:
+    """The members to extract beside the archive; extracted once."""
     paths = [folder / name for name, _ in source.unpack]
     if not all(path.exists() for path in paths):
         unpack(folder / source.filename, dict(source.unpack), folder)
     return paths
 
 
-class _Resuming:
+class _ResumingDownloader:
     """Pooch's downloader for HTTP that continues ``<name>.part``."""
 
-    def __init__(self, source: Source, target: Path, progress: Progress | None) -> None:
+    def __init__(self, source: RemoteFile, target: Path, progress: Progress | None) -> None:
         self.source = source
         self.target = target
         self.partial = target.with_name(target.name + ".part")
@@ -108,14 +95,14 @@ class _Resuming:
         """Fill the partial file and give it to pooch, which verifies and renames it."""
         import requests
 
-        if self.source.sha256 is None:  # nothing could tell that two parts belong together
+        if self.source.sha256 is None:  # nothing could verify that two parts belong together
             self.partial.unlink(missing_ok=True)
         have = self.partial.stat().st_size if self.partial.exists() else 0
         headers = {"Accept-Encoding": "identity", "User-Agent": "bittern"}
         if have:
             headers["Range"] = f"bytes={have}-"
         with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
-            if have and answer.status_code == 416:  # there is no more: whole, or of another file
+            if have and answer.status_code == 416:  # nothing follows: complete, or another file
                 self.progress(self.target.name, have, have)
             else:
                 answer.raise_for_status()
@@ -137,7 +124,7 @@ class _Resuming:
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Keep pooch from writing to the terminal meanwhile."""
+    """Keep pooch from writing to the terminal."""
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:

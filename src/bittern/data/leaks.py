@@ -1,4 +1,4 @@
-"""Leaks beyond positions: identical rows or images on both sides of a wall."""
+"""Leaks: identical rows, images or texts in sets of a split that must be disjoint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import row_blocks
+from bittern.checks import PositionArray, row_blocks
 from bittern.data.dataset import Dataset
 from bittern.data.rows import Rows
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Leak", "LeakReport", "find_leaks"]
 
-MEMORY = 1 << 24  # octets of rows held at once
-UNKNOWN_ROW = 1 << 18  # octets that a row of unknown size is taken for, such as a image
+MEMORY = 1 << 24  # bytes of rows held at once
+UNKNOWN_ROW = 1 << 18  # bytes assumed for a row of unknown size, such as an image
 N_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Items of two sets that promise to be disjoint, with the same content."""
+    """Items with the same content in two sets that must be disjoint."""
 
     modality: str
     one: str
@@ -47,15 +47,14 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class LeakReport:
-    """What was found on both sides of a split's walls.
+    """The duplicates found across the sets of a split that must be disjoint.
 
-    ``number`` counts the items with a twin behind a wall, in any modality, each once.  Vectors that
-    are all zero, and empty texts, say nothing about an item and are not compared; ``n_blank``
-    counts them.
+    ``number`` counts the items with a duplicate in any modality, each once.  Vectors of zeros and
+    empty texts say nothing about an item and are not compared; ``n_blank`` counts them.
     """
 
     split: str
-    n_walls: int
+    n_pairs: int  # of sets compared
     n_compared: int
     n_blank: int
     number: int
@@ -66,88 +65,97 @@ class LeakReport:
         """Whether nothing was found."""
         return self.number == 0
 
+    @property
+    def n_walls(self) -> int:
+        """The earlier name of ``n_pairs``."""
+        return self.n_pairs
+
     def __str__(self) -> str:
-        blank = f", {self.n_blank:,} empty rows left out" if self.n_blank else ""
-        head = (
-            f"{self.split}: {self.number:,} of {self.n_compared:,} items have a twin behind one of "
-            f"{self.n_walls} walls{blank}"
+        blank = f" ({self.n_blank:,} empty rows not compared)" if self.n_blank else ""
+        found = (
+            "no duplicates across the split"
+            if self.is_clean
+            else f"{self.number:,} have a duplicate in a set that should be disjoint"
         )
+        head = f"{self.split}: {self.n_compared:,} items checked: {found}{blank}"
         return "\n".join([head, *(f"  {leak}" for leak in self.leaks)])
 
 
 def find_leaks(dataset: Dataset, split: Split, modality: str | None = None) -> LeakReport:
-    """Identical rows on both sides of a wall, in all modalities unless one is named.
+    """Find identical rows in sets that must be disjoint, in all modalities unless one is named.
 
-    Content is compared by BLAKE2b over a row's numbers (with shape and type), a image's pixels or
-    a text's letters; rows are read once, block by block, those of ambiguous screening twice.
+    Compares BLAKE2b digests of a row's numbers (with shape and type), an image's pixels or a text's
+    characters.  Reads rows block by block, once; those that a quick checksum cannot tell apart are
+    read twice.
     """
     split.check_size(dataset)
     positions = np.unique(np.concatenate(list(split.sets.values())))
     leaks: list[Leak] = []
-    guilty = np.zeros(len(dataset), dtype=bool)
+    has_duplicate = np.zeros(len(dataset), dtype=bool)
     n_blank = 0
     for name in dataset.modalities if modality is None else [modality]:
         content = np.full(len(dataset), -1, dtype=np.int64)
         content[positions], blank = _contents(dataset[name], positions)
         n_blank += blank
-        for one, other in split.walls:
-            leak, twins = _compare(dataset, split, name, content, one, other)
-            guilty[twins] = True
-            leaks += [leak] if len(twins) else []
-    number = int(guilty.sum())
-    return LeakReport(split.name, len(split.walls), len(positions), n_blank, number, tuple(leaks))
+        for one, other in split.disjoint_pairs:
+            leak, duplicates = _compare(dataset, split, name, content, one, other)
+            has_duplicate[duplicates] = True
+            leaks += [leak] if len(duplicates) else []
+    number = int(has_duplicate.sum())
+    n_pairs = len(split.disjoint_pairs)
+    return LeakReport(split.name, n_pairs, len(positions), n_blank, number, tuple(leaks))
 
 
 def _compare(
     dataset: Dataset, split: Split, modality: str, content: NDArray[np.int64], one: str, other: str
-) -> tuple[Leak, NDArray[np.intp]]:
-    """The leak through one wall, and the positions that take part in it."""
+) -> tuple[Leak, PositionArray]:
+    """The leak between two sets, and the positions of the duplicates."""
     a, b = split.sets[one], split.sets[other]
-    twins_a = a[(content[a] >= 0) & np.isin(content[a], content[b])]
-    twins_b = b[(content[b] >= 0) & np.isin(content[b], content[a])]
-    values, first = np.unique(content[twins_b], return_index=True)
-    some = twins_a[:N_EXAMPLES]
-    partners = twins_b[first[np.searchsorted(values, content[some])]] if len(some) else some
+    same_a = a[(content[a] >= 0) & np.isin(content[a], content[b])]
+    same_b = b[(content[b] >= 0) & np.isin(content[b], content[a])]
+    values, first = np.unique(content[same_b], return_index=True)
+    some = same_a[:N_EXAMPLES]
+    partners = same_b[first[np.searchsorted(values, content[some])]] if len(some) else some
     examples = tuple(
         (_id(dataset, int(p)), _id(dataset, int(q))) for p, q in zip(some, partners, strict=True)
     )
-    leak = Leak(modality, one, other, len(twins_a), len(twins_b), len(a), len(b), examples)
-    return leak, np.concatenate([twins_a, twins_b])
+    leak = Leak(modality, one, other, len(same_a), len(same_b), len(a), len(b), examples)
+    return leak, np.concatenate([same_a, same_b])
 
 
 def _id(dataset: Dataset, position: int) -> str:
     return str(position) if dataset.ids is None else str(dataset.ids[position])
 
 
-def _contents(rows: Rows, positions: NDArray[np.intp]) -> tuple[NDArray[np.int64], int]:
-    """A number for each row, equal for equal rows and -1 for empty ones; how many of those.
+def _contents(rows: Rows, positions: PositionArray) -> tuple[NDArray[np.int64], int]:
+    """A number for each row, equal for equal rows and -1 for empty ones; and the count of those.
 
-    Screening is by a 64-bit sum, one product per block; rows that it cannot tell apart are told
-    apart by their digests.
+    A 64-bit checksum, one matrix product per block, comes first; digests decide among rows of equal
+    checksums.
     """
-    screen = np.empty(len(positions), dtype=np.uint64)
+    checksum = np.empty(len(positions), dtype=np.uint64)
     blank = np.zeros(len(positions), dtype=bool)
     for block, found in _blocks(rows, positions):
-        screen[block], blank[block] = _screen(found)
-    _, number, count = np.unique(screen, return_inverse=True, return_counts=True)
+        checksum[block], blank[block] = _checksums(found)
+    _, number, count = np.unique(checksum, return_inverse=True, return_counts=True)
     numbers = number.astype(np.int64)
-    doubtful = np.flatnonzero((count[number] > 1) & ~blank)
+    ambiguous = np.flatnonzero((count[number] > 1) & ~blank)
     known: dict[tuple[int, bytes], int] = {}
-    for block, found in _blocks(rows, positions[doubtful]):
-        for i, digest in zip(doubtful[block], _digests(found), strict=True):
+    for block, found in _blocks(rows, positions[ambiguous]):
+        for i, digest in zip(ambiguous[block], _digests(found), strict=True):
             numbers[i] = known.setdefault((int(numbers[i]), digest), len(count) + len(known))
     numbers[blank] = -1
     return numbers, int(blank.sum())
 
 
-def _blocks(rows: Rows, positions: NDArray[np.intp]) -> Iterator[tuple[slice, Any]]:
+def _blocks(rows: Rows, positions: PositionArray) -> Iterator[tuple[slice, Any]]:
     shape = getattr(rows, "shape", (0,))
-    octets = 8 * int(np.prod(shape[1:])) if len(shape) > 1 else UNKNOWN_ROW
-    for block in row_blocks(len(positions), octets, MEMORY):
+    row_bytes = 8 * int(np.prod(shape[1:])) if len(shape) > 1 else UNKNOWN_ROW
+    for block in row_blocks(len(positions), row_bytes, MEMORY):
         yield block, rows[positions[block]]
 
 
-def _screen(rows: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+def _checksums(rows: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """A 64-bit number for each row, equal for equal rows; and which rows are empty."""
     if isinstance(rows, np.ndarray) and rows.dtype != object and rows.ndim > 1:
         words = _words(rows)
@@ -160,10 +168,10 @@ def _screen(rows: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
 
 
 def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
-    """The octets of each row as 64-bit words, zeros at the end."""
-    octets = _plain(rows).reshape(len(rows), -1).view(np.uint8)
-    padded = np.zeros((len(octets), -(-octets.shape[1] // 8) * 8), dtype=np.uint8)
-    padded[:, : octets.shape[1]] = octets
+    """The bytes of each row as 64-bit words, padded with zeros."""
+    row_bytes = _plain(rows).reshape(len(rows), -1).view(np.uint8)
+    padded = np.zeros((len(rows), -(-row_bytes.shape[1] // 8) * 8), dtype=np.uint8)
+    padded[:, : row_bytes.shape[1]] = row_bytes
     return padded.view(np.uint64)
 
 
@@ -187,7 +195,7 @@ def _sparse_digests(matrix: Any) -> Iterator[bytes]:
 
 
 def _csr(rows: Any) -> Any:
-    """Rows in one form: sorted columns, no stored zeros."""
+    """Rows in canonical form: sorted columns, no stored zeros."""
     matrix = rows.tocsr().copy()
     matrix.sum_duplicates()  # and sorts the columns
     matrix.eliminate_zeros()
@@ -195,7 +203,7 @@ def _csr(rows: Any) -> Any:
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """C-contiguous, and with one zero: -0.0 equals 0.0."""
+    """C-contiguous, with -0.0 as 0.0, because they are equal."""
     return np.ascontiguousarray(array + 0.0 if array.dtype.kind == "f" else array)
 
 

@@ -13,14 +13,14 @@ from typing import Any
 from bittern.errors import FileError
 from bittern.io.files import existing_file
 
-__all__ = ["Row", "read_manifest"]
+__all__ = ["ManifestRow", "read_manifest"]
 
 COLUMNS = ("path", "label", "tags")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A image of a manifest; ``label`` is None in all rows or in none."""
+class ManifestRow:
+    """An image of a manifest; ``label`` is None in all rows or in none."""
 
     line: int
     path: str  # relative to the folder, with '/'
@@ -28,35 +28,37 @@ class Row:
     tags: frozenset[str]
 
 
-def read_manifest(path: Path, root: Path) -> list[Row]:
-    """The rows of a manifest, in its order; what is wrong is refused with its line."""
+def read_manifest(path: Path, root: Path) -> list[ManifestRow]:
+    """The rows of a manifest, in its order; errors name the line."""
     source = existing_file(path)
     formats = {".csv": _csv_rows, ".jsonl": _json_rows, ".ndjson": _json_rows}
     if source.suffix.lower() not in formats:
         raise FileError(f"{source}: a manifest ends in {', '.join(formats)}.")
-    reader = _Reader(source, root)
+    parser = _RowParser(source, root)
     try:
         text = source.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileError(f"{source}: must be UTF-8 ({error}).") from error
-    rows = [reader.row(line, given) for line, given in formats[source.suffix.lower()](source, text)]
+    rows = [parser.row(line, given) for line, given in formats[source.suffix.lower()](source, text)]
     if not rows:
         raise FileError(f"{source}: has no rows.")
     _refuse_missing_labels(source, rows)
     return rows
 
 
-class _Reader:
-    """Turns what a line gives into a :class:`Row`, and remembers the paths that it has seen."""
+class _RowParser:
+    """Checks each line and turns it into a :class:`ManifestRow`; each path may occur once."""
 
     def __init__(self, source: Path, root: Path) -> None:
         self.source = source
         self.root = root
         self.lines: dict[str, int] = {}
 
-    def row(self, line: int, given: Mapping[str, Any]) -> Row:
+    def row(self, line: int, given: Mapping[str, Any]) -> ManifestRow:
         path = self._path(line, given.get("path"))
-        return Row(line, path, self._label(line, given), self._tags(line, given.get("tags")))
+        return ManifestRow(
+            line, path, self._label(line, given), self._tags(line, given.get("tags"))
+        )
 
     def _path(self, line: int, given: Any) -> str:
         if not isinstance(given, str) or not given.strip():
@@ -67,7 +69,7 @@ class _Reader:
         if not _is_file(self.root / path):
             raise self.refusal(line, f"there is no file {given!r} in {self.root}")
         if path in self.lines:
-            raise self.refusal(line, f"{path!r} is named again, first in line {self.lines[path]}")
+            raise self.refusal(line, f"{path!r} is repeated, first in line {self.lines[path]}")
         self.lines[path] = line
         return path
 
@@ -86,7 +88,7 @@ class _Reader:
             try:
                 given = json.loads(given)
             except (ValueError, RecursionError):
-                raise self.refusal(line, "tags start like a JSON list but are none") from None
+                raise self.refusal(line, "tags start like a JSON list but are not one") from None
         words = given.split(";") if isinstance(given, str) else given
         if words is None:
             return frozenset()
@@ -126,7 +128,7 @@ def _header(source: Path, cells: list[str]) -> list[str]:
         )
     repeated = [name for name in COLUMNS if header.count(name) > 1]
     if repeated:
-        raise FileError(f"{source}: the column {repeated[0]} comes twice.")
+        raise FileError(f"{source}: the column {repeated[0]} is repeated.")
     return header
 
 
@@ -143,7 +145,7 @@ def _json_rows(source: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]
         yield number, given
 
 
-def _refuse_missing_labels(source: Path, rows: list[Row]) -> None:
+def _refuse_missing_labels(source: Path, rows: list[ManifestRow]) -> None:
     lacking = [row for row in rows if row.label is None]
     if lacking and len(lacking) < len(rows):
         raise FileError(
@@ -173,7 +175,7 @@ def _inside(root: Path, given: str) -> str | None:
 
 
 def _is_file(path: Path) -> bool:
-    """Also False for what cannot be a name here: too long, a NUL, half a surrogate pair."""
+    """Whether the file exists; False also for an impossible name (too long, NUL, bad Unicode)."""
     try:
         return path.is_file()
     except (OSError, ValueError):

@@ -13,9 +13,9 @@ from bittern.errors import InputError
 
 __all__ = ["distance_percentiles"]
 
-MEMORY = 1 << 28  # octets that distances may take at once
-SAMPLED = 1 << 15  # pairs drawn at once; whatever the memory, so that it changes no draw
-DIGIT = 16  # bits of a number that one pass over the pairs settles
+MEMORY = 1 << 28  # bytes of distances held at once
+SAMPLED = 1 << 15  # pairs drawn at once; independent of the memory, which must not change the draws
+DIGIT = 16  # bits of a number that one pass over the pairs determines
 
 Chunks = Callable[[], Iterator[Float64Array]]
 
@@ -36,13 +36,13 @@ def distance_percentiles(
     .. math:: d_{(\lfloor h \rfloor)} + (h - \lfloor h \rfloor)
         (d_{(\lfloor h \rfloor + 1)} - d_{(\lfloor h \rfloor)}), \qquad h = (N - 1)\,p / 100.
 
-    Radii come in the order of ``percentiles``; with ``[5, 1, 0.2, 0.1]`` and the gains ``[1, 2, 5,
-    10]`` they make the graded ground truth of LabelMe [He-Cakir-Bargal-Sclaroff-2018].  Distances
-    are those of the direct formula, as in ``Relevance.from_thresholds``: a pair at just a radius is
-    within it.
+    Radii have the order of ``percentiles``; with ``[5, 1, 0.2, 0.1]`` and the gains ``[1, 2, 5,
+    10]`` they define the graded ground truth of LabelMe [He-Cakir-Bargal-Sclaroff-2018].  Distances
+    are those of the direct formula, as in ``Relevance.from_thresholds``: a pair exactly at a radius
+    is within it.
 
-    Exact, in passes over blocks of at most ``memory`` octets; or from ``sample`` pairs drawn at
-    random with replacement (exact after all if there are no more pairs than that).
+    Exact, in passes over blocks of at most ``memory`` bytes; or from ``sample`` pairs drawn at
+    random with replacement (exact if there are no more pairs than that).
     """
     vectors = check_vectors(train_vectors, "distance_percentiles: train_vectors")
     wanted = _check_percentiles(percentiles)
@@ -57,7 +57,9 @@ def distance_percentiles(
             sample,
             lambda ranks: _order_statistics(pairs.sampled(sample, random_state), ranks, memory),
         )
-    return _interpolate(wanted, n_pairs, lambda ranks: _settled(pairs, ranks, memory))
+    return _interpolate(
+        wanted, n_pairs, lambda ranks: _exact_order_statistics(pairs, ranks, memory)
+    )
 
 
 class _Pairs:
@@ -69,7 +71,7 @@ class _Pairs:
         side = int(np.sqrt(memory / 4 / 24))  # a block of squares, and what is made of it
         self._tile = max(1, min(side, memory // 4 // (16 * vectors.shape[1])))
         self._squares = np.concatenate([_squares(self._rows(some)) for some in self._tiles()])
-        #: bound on the rounding error of a square from matrix products
+        # bound on the rounding error of a square from matrix products
         self.margin = 8 * np.finfo(np.float64).eps * (vectors.shape[1] + 4) * self._squares.max()
         if not np.isfinite(self.margin):
             raise InputError("distance_percentiles: train_vectors have squares beyond doubles.")
@@ -127,11 +129,11 @@ class _Pairs:
         return [slice(s, min(n, s + self._tile)) for s in range(start, n, self._tile)]
 
 
-def _settled(pairs: _Pairs, ranks: NDArray[np.int64], memory: int) -> Float64Array:
+def _exact_order_statistics(pairs: _Pairs, ranks: NDArray[np.int64], memory: int) -> Float64Array:
     """Order statistics of the direct squares.
 
-    The products tell each within a margin.  All pairs whose product is within two margins of one
-    are measured directly; of the others it is certain on which side they lie.
+    The products give each order statistic to within a margin.  All pairs whose product is within
+    two margins of it are measured directly; the others are certain to lie below or above it.
     """
     about = _order_statistics(pairs.products, ranks, memory)
     far_below = np.zeros(len(ranks), dtype=np.int64)
@@ -155,14 +157,14 @@ def _is_near(square: Float64Array, values: Float64Array, reach: float) -> NDArra
 def _order_statistics(chunks: Chunks, ranks: NDArray[np.int64], memory: int) -> Float64Array:
     """The values of the given ranks (from 0) among all numbers of the chunks, none negative.
 
-    Numbers are kept if they fit the memory.  If not, their bits are settled from the top: each pass
-    counts the values of the next bits among the numbers that begin as the wanted one does.  (The
-    bits of doubles that are not negative sort as the doubles do.)
+    If the numbers fit in memory, they are partitioned.  If not, radix selection finds the bits of
+    each value from the top: a pass counts the next bits of all numbers that share the prefix found
+    so far.  (Doubles that are not negative sort like their bits.)
     """
-    kept, octets = [], 0
+    kept, n_bytes = [], 0
     for chunk in chunks():
-        octets += chunk.nbytes
-        if octets > memory // 2:
+        n_bytes += chunk.nbytes
+        if n_bytes > memory // 2:
             return _by_digits(chunks, ranks, memory)
         kept.append(chunk)
     numbers = np.concatenate(kept)
@@ -171,7 +173,7 @@ def _order_statistics(chunks: Chunks, ranks: NDArray[np.int64], memory: int) -> 
 
 
 def _by_digits(chunks: Chunks, ranks: NDArray[np.int64], memory: int) -> Float64Array:
-    left = ranks.copy()  # rank among the numbers that begin with the prefix
+    left = ranks.copy()  # rank among the numbers with the prefix
     prefixes = np.zeros(len(ranks), dtype=np.uint64)
     for shift in range(64 - DIGIT, -1, -DIGIT):
         counts = _count_digits(chunks, np.unique(prefixes), shift)
@@ -189,11 +191,11 @@ def _by_digits(chunks: Chunks, ranks: NDArray[np.int64], memory: int) -> Float64
 def _count_digits(
     chunks: Chunks, prefixes: NDArray[np.uint64], shift: int
 ) -> dict[int, NDArray[np.int64]]:
-    """For each prefix, how many numbers go on with each value of the next bits."""
+    """For each prefix, how many numbers continue with each value of the next bits."""
     counts = {int(prefix): np.zeros(1 << DIGIT, dtype=np.int64) for prefix in prefixes}
     for chunk in chunks():
         for prefix, count in counts.items():
-            bits = _beginning(chunk, prefix, shift + DIGIT)
+            bits = _with_prefix(chunk, prefix, shift + DIGIT)
             digit = (bits >> np.uint64(shift)) & np.uint64((1 << DIGIT) - 1)
             count += np.bincount(digit.astype(np.intp), minlength=1 << DIGIT)
     return counts
@@ -202,17 +204,17 @@ def _count_digits(
 def _gathered(
     chunks: Chunks, prefixes: NDArray[np.uint64], left: NDArray[np.int64], shift: int
 ) -> Float64Array:
-    """The numbers of rank ``left`` among those that begin with the prefixes."""
+    """The numbers of rank ``left`` among those with the prefixes."""
     found: dict[int, list[NDArray[np.uint64]]] = {int(prefix): [] for prefix in prefixes}
     for chunk in chunks():
         for prefix, kept in found.items():
-            kept.append(_beginning(chunk, prefix, shift))
+            kept.append(_with_prefix(chunk, prefix, shift))
     ordered = {prefix: np.sort(np.concatenate(kept)) for prefix, kept in found.items()}
     pairs = zip(prefixes.tolist(), left, strict=True)
     return np.array([ordered[prefix][rank] for prefix, rank in pairs]).view(np.float64)
 
 
-def _beginning(chunk: Float64Array, prefix: int, shift: int) -> NDArray[np.uint64]:
+def _with_prefix(chunk: Float64Array, prefix: int, shift: int) -> NDArray[np.uint64]:
     """Bits of the numbers whose bits above ``shift`` are the prefix."""
     bits = (chunk + 0.0).view(np.uint64)  # -0.0 has other bits than 0.0
     return bits if shift == 64 else bits[(bits >> np.uint64(shift)) == np.uint64(prefix)]

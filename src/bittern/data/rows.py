@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from bittern.data.decoding import read_image
-from bittern.errors import PositionError
+from bittern.checks import PositionArray
+from bittern.errors import InputError, PositionError
 
-__all__ = [
-    "ImageFiles",
-    "RowView",
-    "Rows",
-    "SparseRows",
-    "Texts",
-]
+__all__ = ["DecodedRows", "LazyRows", "RowView", "Rows", "SparseRows", "StackedRows", "Texts"]
 
 
 class Rows(Protocol):
-    """What a modality is: a length, and rows by position; indexing by many rows reads them."""
+    """A modality: a length, and rows by position; indexing reads the rows."""
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -35,19 +28,31 @@ class Rows(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RowView:
-    """Some rows of other rows, remembered by position and read when asked for.
+class LazyRows(ABC):
+    """Rows that are read on demand, and that ``np.asarray`` turns into a dense array."""
 
-    ``np.asarray(view)`` or ``view[:]`` reads them all; a view of a view remembers one list.
+    @abstractmethod
+    def __getitem__(self, rows: Any) -> Any: ...
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        rows = self[:]
+        array = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowView(LazyRows):
+    """Some rows of a source, kept as positions and read on demand.
+
+    ``np.asarray(view)`` or ``view[:]`` reads them all.
     """
 
     source: Rows
-    positions: NDArray[np.intp]
+    positions: PositionArray
 
     @classmethod
-    def of(cls, source: Rows, positions: NDArray[np.intp]) -> RowView:
-        """A view of ``source``; views do not pile up."""
+    def of(cls, source: Rows, positions: PositionArray) -> RowView:
+        """A view of ``source``; a view of a view becomes one view."""
         if isinstance(source, RowView):
             return cls(source.source, source.positions[positions])
         return cls(source, positions)
@@ -61,47 +66,14 @@ class RowView:
         except IndexError:
             raise PositionError(f"rows: no such rows among {len(self)}, got {rows!r}.") from None
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        rows = self[:]
-        array = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
-        return array if dtype is None else array.astype(dtype, copy=False)
-
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the rows if they were read."""
+        """Shape that the rows have when they are read."""
         return (len(self), *getattr(self.source, "shape", ())[1:])
 
 
-class ImageFiles(Sequence[Any]):
-    """Images in files, each read when asked for: ``images[3]`` is an ``(h, w, 3)`` uint8 array.
-
-    ``read`` turns a path into an array; by default Pillow, as
-    :func:`~bittern.data.decoding.decode_image` says.
-    """
-
-    def __init__(
-        self,
-        paths: Sequence[str | os.PathLike[str]],
-        read: Callable[[Path], NDArray[np.uint8]] | None = None,
-    ) -> None:
-        self.paths = np.array([str(path) for path in paths], dtype=object)
-        self._read = read or read_image
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, rows: Any) -> Any:
-        chosen = self.paths[rows]
-        if isinstance(chosen, str):
-            return self._read(Path(chosen))
-        return [self._read(Path(path)) for path in chosen]
-
-    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
-        return (self._read(Path(path)) for path in self.paths)
-
-
 class Texts(Sequence[Any]):
-    """Texts, one a row."""
+    """Texts, one per row."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = np.array(list(texts), dtype=object)
@@ -114,8 +86,8 @@ class Texts(Sequence[Any]):
         return chosen if isinstance(chosen, str) else list(chosen)
 
 
-class SparseRows:
-    """Rows of a ``scipy.sparse`` matrix, which has no ``len`` itself; ``rows[:]`` is the matrix."""
+class SparseRows(LazyRows):
+    """Rows of a ``scipy.sparse`` matrix, which has no ``len``; ``rows[:]`` is the matrix."""
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix.tocsr()
@@ -126,10 +98,6 @@ class SparseRows:
     def __getitem__(self, rows: Any) -> Any:
         return self.matrix[rows]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        array: NDArray[Any] = self.matrix.toarray()
-        return array if dtype is None else array.astype(dtype, copy=False)
-
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
@@ -139,3 +107,97 @@ class SparseRows:
     def dtype(self) -> np.dtype[Any]:
         """Type of the entries."""
         return self.matrix.dtype
+
+
+class _ArrayRows(LazyRows):
+    """Rows with the shape and the dtype of an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+
+class StackedRows(_ArrayRows):
+    """Arrays or memory maps one after another as one sequence of rows, without copying them.
+
+    Indexing by a position, a slice, a mask or an array of positions reads only those rows.
+    """
+
+    def __init__(self, parts: Sequence[NDArray[Any]]) -> None:
+        shapes = {part.shape[1:] for part in parts}
+        if len(shapes) != 1:
+            raise InputError(f"StackedRows: rows must have one shape, got {sorted(shapes)}.")
+        self.parts = tuple(parts)
+        self.starts = np.cumsum([0, *map(len, parts)])
+        self.shape = (int(self.starts[-1]), *parts[0].shape[1:])
+        self.dtype = np.result_type(*parts)
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(len(self))
+            if step == 1:
+                return self._span(start, stop)
+            return self._gather(np.arange(start, stop, step))
+        p = np.asarray(rows)
+        if p.dtype == bool:
+            return self._gather(self._marked(p))
+        p = self._positions(p)
+        return self._gather(p.ravel()).reshape(*p.shape, *self.shape[1:])
+
+    def _span(self, start: int, stop: int) -> NDArray[Any]:
+        pieces = [
+            part[max(start - first, 0) : max(stop - first, 0)]
+            for part, first in zip(self.parts, self.starts[:-1].tolist(), strict=True)
+        ]
+        filled = [piece for piece in pieces if len(piece)]
+        if len(filled) == 1:
+            return filled[0].astype(self.dtype, copy=False)
+        return np.concatenate(filled or pieces, dtype=self.dtype)
+
+    def _gather(self, positions: PositionArray) -> NDArray[Any]:
+        out = np.empty((len(positions), *self.shape[1:]), self.dtype)
+        of_part = np.searchsorted(self.starts, positions, side="right") - 1
+        for i, part in enumerate(self.parts):
+            here = of_part == i
+            out[here] = part[positions[here] - self.starts[i]]
+        return out
+
+    def _positions(self, rows: NDArray[Any]) -> PositionArray:
+        if rows.size == 0:
+            return rows.astype(np.intp)
+        if rows.dtype.kind not in "iu" or rows.min() < -len(self) or rows.max() >= len(self):
+            raise PositionError(f"rows: no such rows among {len(self)}, got {rows!r}.")
+        return np.where(rows < 0, rows + len(self), rows).astype(np.intp)
+
+    def _marked(self, mask: NDArray[np.bool_]) -> PositionArray:
+        if mask.shape != (len(self),):
+            raise PositionError(f"rows: a mask over {len(self)} rows has shape {mask.shape}.")
+        return np.flatnonzero(mask)
+
+
+class DecodedRows(_ArrayRows):
+    """Rows stored in a compact form; ``decode`` turns the rows read into ``dtype``."""
+
+    def __init__(
+        self,
+        stored: NDArray[Any],
+        decode: Callable[[NDArray[Any]], NDArray[Any]],
+        dtype: DTypeLike = np.float32,
+    ) -> None:
+        self.stored = stored
+        self.decode = decode
+        self.shape = stored.shape
+        self.dtype = np.dtype(dtype)
+
+    def __getitem__(self, rows: Any) -> Any:
+        try:
+            return self.decode(self.stored[rows])
+        except IndexError:
+            raise PositionError(f"rows: no such rows among {len(self)}, got {rows!r}.") from None

@@ -1,15 +1,16 @@
 """Experiments: a protocol in, records out."""
 
-from bittern.experiments.advice import advise
-from bittern.experiments.advising.record import Advice
+from bittern.experiments.advice.advise import advise
+from bittern.experiments.advice.record import Advice
 from bittern.experiments.cells import Cell, cells_of
-from bittern.experiments.protocol import Method, Protocol
+from bittern.experiments.protocol import PARADIGMS, Method, Protocol
 from bittern.experiments.record import Example, Record, Value
 from bittern.experiments.records import Records
 from bittern.experiments.running import Watcher, run
 from bittern.experiments.verification import Verification, verify
 
 __all__ = [
+    "PARADIGMS",
     "Advice",
     "Cell",
     "Example",

@@ -1,4 +1,4 @@
-"""Cells: method × length × run, each with a fingerprint of all that can change its values."""
+"""Cells: method × length × run, each with a fingerprint of what can change its values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bittern.errors import InputError
-from bittern.experiments.protocol import EXACT, Method, Protocol, fingerprint_of
+from bittern.experiments.protocol import Method, Protocol
+from bittern.io.cache import fingerprint_of
 from bittern.registry import Registry
 
-__all__ = ["Cell", "cells_of", "only"]
+__all__ = ["Cell", "cells_of", "select_cells"]
 
 KEYS = ("method", "bits", "run")
 
@@ -21,13 +22,13 @@ class Cell:
     """One measurement of an experiment."""
 
     method: Method
-    n_bits: int | None  # None where there are no codes
+    n_bits: int | None  # None without codes
     run: int
     fingerprint: str
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """Its name in messages, such as ``itq, 32 bits, run 0``."""
         bits = "" if self.n_bits is None else f", {self.n_bits} bits"
         return f"{self.method.label}{bits}, run {self.run}"
 
@@ -38,66 +39,63 @@ class Cell:
         return folder / "cells" / f"{words}{bits}-{self.run}-{self.fingerprint}.json.gz"
 
     def random_state(self, protocol: Protocol) -> int:
-        """The seed of its hasher; equal for all lengths, so that longer codes extend shorter."""
+        """The seed of its hasher; the same for all lengths, so that longer codes extend shorter."""
         text = f"{protocol.random_state} {self.run} {self.method.label}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
 
 
 def cells_of(protocol: Protocol) -> list[Cell]:
-    """All cells, run after run, so that neighbours need the same data."""
+    """All cells, run by run, so that neighbours need the same data."""
     return [
         Cell(method, n_bits, run, _fingerprint(protocol, method, n_bits, run))
         for run in range(protocol.runs)
         for method in protocol.method
-        for n_bits in _lengths(protocol, method)
+        for n_bits in protocol.kind.lengths(protocol, method)
     ]
 
 
-def only(cells: list[Cell], wanted: Sequence[str]) -> list[Cell]:
-    """Those that every wish allows: ``method=itq,lsh``, ``bits=32``, ``run=0``."""
-    every = cells
-    for wish in wanted:
-        key, _, listed = wish.partition("=")
+def select_cells(cells: list[Cell], wanted: Sequence[str]) -> list[Cell]:
+    """The cells that match every condition: ``method=itq,lsh``, ``bits=32``, ``run=0``."""
+    selected = cells
+    for condition in wanted:
+        key, _, listed = condition.partition("=")
         if key not in KEYS or not listed:
             raise InputError(
-                f"only: a wish is written like method=itq, bits=32 or run=0,1; got {wish!r}."
+                "--only takes KEY=VALUE, for example method=itq, bits=32 or run=0,1; "
+                f"got {condition!r}."
             )
-        found = (_told(cell, key) for cell in every)
-        known = Registry(key, dict.fromkeys(one for one in found if one is not None))
-        is_whole = listed in known  # a label may have commas
-        values = [listed] if is_whole else [value.strip() for value in listed.split(",")]
+        texts = (_text(cell, key) for cell in cells)
+        known = Registry(key, dict.fromkeys(text for text in texts if text is not None))
+        is_label = listed in known  # a label may contain commas
+        values = [listed] if is_label else [value.strip() for value in listed.split(",")]
         for value in values:
             known[value]
-        cells = [cell for cell in cells if _told(cell, key) in values]
-    if wanted and not cells:
-        raise InputError(f"only: no cell is all of {', '.join(wanted)}.")
-    return cells
+        selected = [cell for cell in selected if _text(cell, key) in values]
+    if wanted and not selected:
+        raise InputError(f"--only: no cell matches all of {', '.join(wanted)}.")
+    return selected
 
 
-def _told(cell: Cell, key: str) -> str | None:
-    told = {"method": cell.method.label, "bits": cell.n_bits, "run": cell.run}[key]
-    return None if told is None else str(told)
-
-
-def _lengths(protocol: Protocol, method: Method) -> Sequence[int | None]:
-    if method.name == EXACT or protocol.paradigm == "evidence":
-        return (None,)
-    return method.n_bits or protocol.n_bits
+def _text(cell: Cell, key: str) -> str | None:
+    value = {"method": cell.method.label, "bits": cell.n_bits, "run": cell.run}[key]
+    return None if value is None else str(value)
 
 
 def _fingerprint(protocol: Protocol, method: Method, n_bits: int | None, run: int) -> str:
-    """Of what this cell depends on: other methods, lengths and the number of runs do not matter.
+    """Hash of what this cell depends on; not of other methods, lengths or the number of runs.
 
-    Metrics follow from the stored profile, so they matter only where there is none, and the main
-    one where a grid is searched by it.
+    Metrics are computed from the stored profile, so they matter only without codes; and the main
+    metric matters if it decides a grid.
     """
     whole = protocol.to_dict()
-    common = ("dataset", "truth", "split", "paradigm", "random_state", "tables", "evidence")
-    mine = next(one for one in whole["method"] if one["label"] == method.label)
-    mine = {key: value for key, value in mine.items() if key != "n_bits"}
+    common = ["dataset", "truth", "split", "paradigm", "random_state", "tables", "evidence"]
+    if protocol.kind.table is not None:
+        common.append(protocol.kind.table)
+    own = next(one for one in whole["method"] if one["label"] == method.label)
+    own = {key: value for key, value in own.items() if key != "n_bits"}
     kept = {key: whole.get(key) for key in common}
     if n_bits is None:
         kept["metrics"] = whole["metrics"]
     elif method.grid:
         kept["metrics"] = [protocol.main_metric]
-    return fingerprint_of(kept | {"method": mine, "n_bits": n_bits, "run": run})
+    return fingerprint_of(kept | {"method": own, "n_bits": n_bits, "run": run})

@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import itertools
 import json
 import math
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from bittern.checks import check_count
-from bittern.codes import MAX_BITS
 from bittern.data import DATASETS, SPLITS
-from bittern.errors import InputError
+from bittern.errors import InputError, UnknownNameError
+from bittern.experiments.evidence import Evidence
+from bittern.experiments.paradigm import Paradigm, check_different
+from bittern.experiments.retrieval import CodeRanking, HashTables
 from bittern.experiments.truth import Truth, read_truth
-from bittern.hashing import HASHERS
+from bittern.io.cache import fingerprint_of
 from bittern.io.files import existing_file, reading
-from bittern.io.records import check_keys, read_table
+from bittern.io.toml import check_keys, read_table
 from bittern.metrics import parse
 from bittern.registry import Registry
 
-__all__ = ["EUCLIDEAN", "EXACT", "Method", "Protocol", "fingerprint_of"]
+__all__ = [
+    "PARADIGMS",
+    "DatasetSettings",
+    "Method",
+    "Protocol",
+    "Significance",
+    "SplitSettings",
+    "find_protocol",
+    "list_protocols",
+    "shipped",
+]
 
-EXACT = "exact"  # the ranking by real distances: a ceiling without codes
-EUCLIDEAN = "euclidean"
-DISTANCES = (EUCLIDEAN, "cosine", "manhattan")  # of that ranking
-PARADIGMS = Registry("paradigm", dict.fromkeys(("ranking", "tables", "evidence")))
+PARADIGMS: Registry[Paradigm] = Registry(
+    "paradigm", {"ranking": CodeRanking(), "tables": HashTables(), "evidence": Evidence()}
+)
 TESTS = Registry("test", dict.fromkeys(("wilcoxon", "t-test", "randomisation")))
+TEXTS = ("title", "reproduces", "differs", "takes")  # they change no number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class DatasetSettings:
     """A dataset, and the preprocessing that is learned on each run's training rows."""
 
     name: str
     options: dict[str, Any] = field(default_factory=dict)  # of its reader
-    modality: str | None = None  # its first one otherwise
-    rows: int | None = None  # only so many of the first rows
-    steps: tuple[str, ...] | None = None  # those that the papers state otherwise
+    modality: str | None = None  # the first one by default
+    rows: int | None = None  # use only the first rows
+    steps: tuple[str, ...] | None = None  # those of the papers by default
 
     def __post_init__(self) -> None:
         DATASETS[self.name]
@@ -50,8 +63,8 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitPlan:
-    """A split by name with its sizes; ``repeated`` uses that of run 0 in every run."""
+class SplitSettings:
+    """A split by name with its sizes; ``repeated`` uses the split of run 0 in every run."""
 
     name: str
     sizes: dict[str, Any] = field(default_factory=dict)
@@ -64,10 +77,10 @@ class SplitPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A hash function, or a ranking without one, as a row of the table.
+    """A row of the table: a hash function, or a ranking without one.
 
-    ``parameters`` are those of its constructor.  Each of ``grid`` has a list of values: every
-    combination is tried on validation data, per length and run.  ``learns_from`` says whether its
+    ``parameters`` go to its constructor.  ``grid`` lists values of more parameters: every
+    combination is tried on validation data, for each length and run.  ``learns_from`` says whether
     training sees grades or only yes and no.
     """
 
@@ -76,14 +89,14 @@ class Method:
     parameters: dict[str, Any] = field(default_factory=dict)
     grid: dict[str, Any] = field(default_factory=dict)
     learns_from: str = "grades"
-    n_bits: tuple[int, ...] = ()  # other lengths than the protocol's
+    n_bits: tuple[int, ...] = ()  # instead of the protocol's
 
     def __post_init__(self) -> None:
         if not self.label:
             object.__setattr__(self, "label", self.name)
         if self.learns_from not in ("grades", "yes-or-no"):
             raise InputError(
-                f"method {self.label}: learns_from is 'grades' or 'yes-or-no', "
+                f"method {self.label}: learns_from must be 'grades' or 'yes-or-no', "
                 f"got {self.learns_from!r}."
             )
         for name, values in self.grid.items():
@@ -92,30 +105,18 @@ class Method:
                     f"method {self.label}: grid.{name} must be a list of values, got {values!r}."
                 )
         if both := sorted(self.grid.keys() & self.parameters.keys()):
-            raise InputError(f"method {self.label}: {both[0]} is both in parameters and in grid.")
+            raise InputError(f"method {self.label}: {both[0]} is in both parameters and grid.")
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """Every combination of the grid, with the parameters; one where there is no grid."""
+        """The parameters with every combination of the grid."""
         choices = itertools.product(*self.grid.values())
         return [self.parameters | dict(zip(self.grid, one, strict=True)) for one in choices]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableGrid:
-    """Settings of hash tables: every K with every L."""
-
-    bits_per_table: tuple[int, ...]
-    n_tables: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        for name in ("bits_per_table", "n_tables"):
-            _check_different(getattr(self, name), f"tables.{name}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparing:
-    """Which paired tests, at which level; against ``baseline``, or between the best and all."""
+class Significance:
+    """Paired tests, their level, and the baseline; the best method is the default baseline."""
 
     tests: tuple[str, ...] = ("wilcoxon", "t-test", "randomisation")
     alpha: float = 0.05
@@ -124,21 +125,22 @@ class Comparing:
     def __post_init__(self) -> None:
         for name in self.tests:
             TESTS[name]
-        _check_different(self.tests, "significance.tests")
+        check_different(self.tests, "significance.tests")
         if not 0 < self.alpha < 1:
-            raise InputError(f"significance.alpha must lie between 0 and 1, got {self.alpha}.")
+            raise InputError(f"significance.alpha must be between 0 and 1, got {self.alpha}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """Everything that can change a number in the report, and four sentences that cannot.
+    """Everything that can change a number in the report, and four texts that cannot.
 
-    The first metric is the main one: grids are searched and methods compared by it.
+    The first metric is the main one: it decides grids and comparisons.  ``settings`` is the table
+    of the paradigm's own, such as ``[tables]`` or ``[evidence]``.
     """
 
     title: str
-    dataset: Source
-    split: SplitPlan
+    dataset: DatasetSettings
+    split: SplitSettings
     method: tuple[Method, ...]
     truth: dict[str, Any] = field(default_factory=lambda: {"kind": "classes"})
     n_bits: tuple[int, ...] = ()
@@ -149,23 +151,21 @@ class Protocol:
     runs: int = 10
     random_state: int = 0
     metrics: tuple[str, ...] = ("ap", "ndcg", "precision@100", "auprc")
-    tables: TableGrid | None = None
-    evidence: dict[str, Any] = field(default_factory=dict)
-    significance: Comparing = field(default_factory=Comparing)
+    settings: dict[str, Any] = field(default_factory=dict)
+    significance: Significance = field(default_factory=Significance)
 
     def __post_init__(self) -> None:
-        PARADIGMS[self.paradigm]
+        kind = self.kind
         check_count(self.runs, "runs")
         check_count(self.random_state, "random_state", least=0)
         self._check_metrics()
-        self._check_methods()
+        self._check_labels()
+        kind.check(self)
         read_truth(self.truth)
-        if (self.paradigm == "tables") != (self.tables is not None):
-            raise InputError("paradigm 'tables' and the table [tables] with K and L go together.")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Protocol:
-        """Read a TOML file; whatever is wrong in it is found here, before any work."""
+        """Read a TOML file, and check all of it before any work starts."""
         source = existing_file(path)
         with reading(source, "TOML file"):
             table = tomllib.loads(source.read_text(encoding="utf-8"))
@@ -179,26 +179,28 @@ class Protocol:
     @staticmethod
     def of(table: Mapping[str, Any]) -> Protocol:
         """The protocol that a table describes."""
-        check_keys(table, {name: None for name in Protocol.__dataclass_fields__}, "protocol")
+        own = {kind.table: None for kind in PARADIGMS.values() if kind.table}
+        known = {name: None for name in Protocol.__dataclass_fields__ if name != "settings"}
+        check_keys(table, known | own, "protocol")
         _check_plain(table, "protocol")
-        kinds = {
-            "dataset": Source,
-            "split": SplitPlan,
-            "tables": TableGrid,
-            "significance": Comparing,
-        }
+        for key in ("dataset", "split", "title"):
+            if key not in table:
+                raise InputError(f"protocol: {key} is missing.")
+        records = {"dataset": DatasetSettings, "split": SplitSettings, "significance": Significance}
         made: dict[str, Any] = {
             key: read_table(kind, _as_table(table[key], key), key)
-            for key, kind in kinds.items()
+            for key, kind in records.items()
             if key in table
         }
-        made["method"] = tuple(
-            read_table(Method, _as_table(one, "method"), f"method {position}")
-            for position, one in enumerate(_as_list(table.get("method", [])), start=1)
-        )
-        if not made["method"]:
-            raise InputError("protocol: method is missing; begin each with a line [[method]].")
-        return _assembled(table, made)
+        made["method"] = _read_methods(table)
+        made["settings"] = _read_settings(table)
+        rest = {key: one for key, one in table.items() if key not in made and key not in own}
+        return read_table(Protocol, rest | made, "protocol")
+
+    @property
+    def kind(self) -> Paradigm:
+        """The paradigm itself; ``paradigm`` is its name."""
+        return PARADIGMS[self.paradigm]
 
     @property
     def ground_truth(self) -> Truth:
@@ -207,7 +209,7 @@ class Protocol:
 
     @property
     def main_metric(self) -> str:
-        """The metric by which methods are compared."""
+        """The metric that methods are compared by."""
         return self.metrics[0]
 
     @property
@@ -217,88 +219,87 @@ class Protocol:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as JSON has them; :meth:`of` takes them back."""
-        return json.loads(json.dumps(_without_nothing(asdict(self))))
+        plain = asdict(self)
+        settings = plain.pop("settings")
+        plain["evidence"] = {}  # in every protocol so far, so that fingerprints stay the same
+        if self.kind.table is not None:
+            plain[self.kind.table] = settings
+        return json.loads(json.dumps(_without_none(plain)))
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of all that can change a number."""
-        told = ("title", "reproduces", "differs", "takes")
-        return fingerprint_of({k: v for k, v in self.to_dict().items() if k not in told})
+        """Short hash of everything that can change a number."""
+        return fingerprint_of({k: v for k, v in self.to_dict().items() if k not in TEXTS})
 
     def _check_metrics(self) -> None:
         if not self.metrics:
-            raise InputError("metrics must name at least one, such as 'ap'.")
-        _check_different(self.metrics, "metrics")
+            raise InputError("metrics must name at least one metric, such as 'ap'.")
+        check_different(self.metrics, "metrics")
         for name in self.metrics:
             if parse(name).tie_rule == "trec":
                 raise InputError(f"metrics: {name} is for runs read from TREC files.")
 
-    def _check_methods(self) -> None:
+    def _check_labels(self) -> None:
         if len(set(self.labels)) < len(self.labels):
             twice = next(label for label in self.labels if self.labels.count(label) > 1)
             raise InputError(f"two methods are called {twice!r}; give one of them a label.")
-        baseline = self.significance.baseline
-        if baseline is not None:
-            Registry("method", dict.fromkeys(self.labels))[baseline]
-        if self.paradigm == "evidence":
-            from bittern.experiments.evidence.checks import check_evidence
-
-            check_evidence(self)
-            return
-        if self.evidence:
-            raise InputError("the table [evidence] is for paradigm = 'evidence'.")
-        _check_lengths(self.n_bits, "n_bits")
-        for method in self.method:
-            _check_hasher(method)
-            _check_lengths(method.n_bits, f"method {method.label}: n_bits")
-            if method.name != EXACT and not (method.n_bits or self.n_bits):
-                raise InputError(f"method {method.label}: n_bits is missing, such as [16, 32].")
+        if self.significance.baseline is not None:
+            Registry("method", dict.fromkeys(self.labels))[self.significance.baseline]
 
 
-def fingerprint_of(value: Any) -> str:
-    """Short hash of plain values."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+def shipped() -> Registry[Path]:
+    """The protocols that come with the package, by name: the papers' tables and figures."""
+    folder = Path(str(files("bittern") / "protocols"))
+    return Registry("protocol", {path.stem: path for path in sorted(folder.glob("*.toml"))})
 
 
-def _assembled(table: Mapping[str, Any], made: dict[str, Any]) -> Protocol:
-    """The protocol from its plain keys and from the tables that were read."""
-    rest = {key: value for key, value in table.items() if key not in made}
-    for key in ("dataset", "split", "title"):
-        if key not in table:
-            raise InputError(f"protocol: {key} is missing.")
-    return read_table(Protocol, rest | made, "protocol")
+def find_protocol(name: str) -> Path:
+    """The file of a protocol given by its name or its path."""
+    path, known = Path(name), shipped()
+    if path.suffix == ".toml" or path.exists():
+        return path
+    if name not in known:
+        raise UnknownNameError(f"{known.refusal(name)} A file of your own ends in .toml.")
+    return known[name]
 
 
-def _check_hasher(method: Method) -> None:
-    """The name and the parameters of a method, as its class has them."""
-    where = f"method {method.label}"
-    if method.name == EXACT:
-        if method.grid or method.n_bits:
-            raise InputError(f"{where}: a ranking without codes has neither grid nor n_bits.")
-        Registry("distance", dict.fromkeys(DISTANCES))[method.parameters.get("metric", EUCLIDEAN)]
-        known: list[str] = ["metric"]
-    else:
-        known = list(inspect.signature(HASHERS[method.name]).parameters)
-    for given in (method.parameters, method.grid):
-        check_keys(given, dict.fromkeys(k for k in known if k != "n_bits"), where)
+def list_protocols() -> str:
+    """Name, title, data and running time of each protocol that comes with the package."""
+    protocols = {name: Protocol.load(path) for name, path in shipped().items()}
+    width = max(map(len, protocols), default=0)
+    return "\n".join(
+        f"{name:<{width}}  {protocol.title}. On {protocol.dataset.name}. {protocol.takes}".rstrip()
+        for name, protocol in protocols.items()
+    )
 
 
-def _check_lengths(lengths: tuple[int, ...], where: str) -> None:
-    _check_different(lengths, where)
-    for n_bits in lengths:
-        check_count(n_bits, where, most=MAX_BITS)
+def _read_methods(table: Mapping[str, Any]) -> tuple[Method, ...]:
+    listed = table.get("method", [])
+    methods = tuple(
+        read_table(Method, _as_table(one, "method"), f"method {position}")
+        for position, one in enumerate(listed if isinstance(listed, list) else [listed], start=1)
+    )
+    if not methods:
+        raise InputError("protocol: method is missing; start each one with a line [[method]].")
+    return methods
 
 
-def _check_different(values: Sequence[Any], where: str) -> None:
-    """Refuse a value that is named twice: it would be counted twice."""
-    for i, value in enumerate(values):
-        if value in values[:i]:
-            raise InputError(f"{where}: {value} is named twice.")
+def _read_settings(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of the protocol's paradigm; those of other paradigms must be empty."""
+    chosen, settings = table.get("paradigm", "ranking"), {}
+    if isinstance(chosen, str):
+        PARADIGMS[chosen]
+    for name, kind in PARADIGMS.items():
+        given = {} if kind.table is None else _as_table(table.get(kind.table, {}), kind.table)
+        if name == chosen:
+            settings = dict(given)
+        elif given:
+            raise InputError(f"the table [{kind.table}] is for paradigm = {name!r}.")
+    return settings
 
 
 def _check_plain(value: Any, where: str) -> None:
-    """Refuse what JSON has no word for: dates, infinities, letters that cannot be written."""
+    """Raise InputError for what JSON cannot hold: dates, infinities, broken characters."""
     if isinstance(value, Mapping):
         for key, one in value.items():
             _check_plain(one, f"{where}: {key}")
@@ -312,12 +313,12 @@ def _check_plain(value: Any, where: str) -> None:
         raise InputError(f"{where}: must be texts, finite numbers, true or false, got {value!r}.")
 
 
-def _without_nothing(value: Any) -> Any:
-    """The same without keys that have no value: TOML has no word for it."""
+def _without_none(value: Any) -> Any:
+    """The same without keys whose value is None, which TOML cannot write."""
     if isinstance(value, dict):
-        return {k: _without_nothing(v) for k, v in value.items() if v is not None}
+        return {k: _without_none(v) for k, v in value.items() if v is not None}
     if isinstance(value, (list, tuple)):
-        return [_without_nothing(one) for one in value]
+        return [_without_none(one) for one in value]
     return value
 
 
@@ -325,7 +326,3 @@ def _as_table(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{where} must be a table, got {value!r}.")
     return value
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

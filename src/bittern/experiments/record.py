@@ -1,34 +1,38 @@
-"""Record: what one cell of an experiment found, with all that is needed to trust it."""
+"""Record: the values of one cell, with everything needed to trust them."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.errors import FileError
+from bittern.checks import Float64Array
+from bittern.errors import FileError, InputError
 from bittern.io.files import atomic_write, existing_file, reading
-from bittern.metrics import Curve
+from bittern.metrics import Curve, Score, evaluate, interpolated_pr_curve, parse, pr_curve
 from bittern.profile import TieProfile
 
-__all__ = ["Example", "Record", "Value"]
+__all__ = ["Example", "Record", "Value", "describe_profile", "values_of"]
 
 FORMAT = 1
 SIDES = ("recall", "precision", "radius")  # of a curve
+MAX_POINTS = 257  # of a curve over real distances: no image shows more
+# What the same protocol must find again: not costs and versions, and of the split no sentences.
+NOT_COMPARED = ("seconds", "peak_memory", "versions", "protocol", "format")
+SPLIT_COMPARED = ("name", "fingerprint", "sizes", "leaks", "class_names")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
     """One metric: its mean, and what the mean is made of.
 
-    ``per_query`` is None for metrics that have one value for all queries; NaN where a query has
-    none.  ``spread`` is the pessimistic and the optimistic mean, None where ties have no order.
+    ``per_query`` is NaN for an undefined query, and None for metrics with one value for all
+    queries.  ``spread`` is the pessimistic and the optimistic mean; None if ties do not matter.
     """
 
     mean: float
@@ -39,7 +43,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A query and its nearest items, as positions in the dataset; ties by position."""
+    """A query and its nearest items, as positions in the dataset; ties are in order of position."""
 
     query: int
     items: tuple[int, ...]
@@ -49,22 +53,22 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Record:
-    """What a method at a length found in a run.
+    """Results of one method at one length in one run.
 
-    ``profile`` is None for rankings by real distances, whose every tie is of size one; ``curves``
-    are there for both.  ``seconds`` has tune, fit, encode and evaluate; ``peak_memory`` is the
-    process's own in bytes.  ``tuning`` lists what was tried on validation data.
+    ``profile`` is None for rankings by real distances, which have no ties to speak of.
+    ``seconds`` has tune, fit, encode and evaluate; ``peak_memory`` is that of the process, in
+    bytes.  ``tuning`` lists what was tried on validation data.
     """
 
     method: str
     n_bits: int | None  # None without codes
     run: int
-    fingerprint: str  # of all that can change the values
+    fingerprint: str  # of everything that can change the values
     parameters: dict[str, Any]
     values: dict[str, Value]
     profile: TieProfile | None = None
     curves: dict[str, Curve] = field(default_factory=dict)  # micro, interpolated
-    surface: dict[str, Any] | None = None  # of hash tables: K, L and what they retrieve
+    surface: dict[str, Any] | None = None  # hash tables: K, L and what they retrieve
     query_positions: tuple[int, ...] = ()
     query_labels: tuple[int, ...] | None = None
     n_relevant: tuple[int, ...] = ()
@@ -96,18 +100,67 @@ class Record:
             return _record(plain)
 
     def same_values(self, other: Record) -> bool:
-        """Whether all that was found is equal, to the last bit."""
-        mine, theirs = (_found(record) for record in (self, other))
+        """Whether all results are equal, to the last bit."""
+        mine, theirs = (_compared(record) for record in (self, other))
         return json.dumps(mine) == json.dumps(theirs)
 
-    def per_query(self, metric: str) -> NDArray[np.float64] | None:
-        """A metric's values, NaN where undefined; None if it has one value for all."""
+    def per_query(self, metric: str) -> Float64Array | None:
+        """A metric's value for each query, NaN if undefined; None if it has one value for all."""
         values = self.values[metric].per_query
         return None if values is None else np.array(values)
 
 
+def describe_profile(profile: TieProfile, metrics: Sequence[str]) -> dict[str, Any]:
+    """The fields of a record that follow from a profile."""
+    return {
+        "values": values_of(profile, metrics),
+        "curves": _curves(profile),
+        "n_relevant": tuple(profile.n_relevant.tolist()),
+    }
+
+
+def values_of(profile: TieProfile, metrics: Sequence[str]) -> dict[str, Value]:
+    """Value of each metric; a ranking by real distances does not have all of them."""
+    return {
+        name: Value(
+            mean=score.mean,
+            undefined=score.undefined,
+            spread=score.spread,
+            per_query=None if score.per_query is None else tuple(score.per_query.tolist()),
+        )
+        for name, score in _scores(profile, metrics)
+    }
+
+
+def _scores(profile: TieProfile, metrics: Sequence[str]) -> Iterable[tuple[str, Score]]:
+    for name in metrics:
+        if profile.distances is not None and parse(name).radius is not None:
+            continue  # a Hamming radius means nothing to real distances
+        try:
+            yield name, evaluate(profile, [name])[name]
+        except InputError:
+            if profile.distances is None:  # codes have every metric
+                raise
+
+
+def _curves(profile: TieProfile) -> dict[str, Curve]:
+    """The interpolated curve, and the one over radii if the profile has them."""
+    curves = {"interpolated": interpolated_pr_curve(profile)}
+    if not profile.is_compact:
+        curves["micro"] = _thinned(pr_curve(profile))
+    return curves
+
+
+def _thinned(curve: Curve) -> Curve:
+    if len(curve) <= MAX_POINTS:
+        return curve
+    kept = np.unique(np.linspace(0, len(curve) - 1, MAX_POINTS).astype(np.intp))
+    radius = None if curve.radius is None else curve.radius[kept]
+    return Curve(curve.recall[kept], curve.precision[kept], radius)
+
+
 def _plain(record: Record) -> dict[str, Any]:
-    """The record as JSON has it: undefined is null."""
+    """The record as JSON has it; undefined is null."""
     plain = {
         name: getattr(record, name)
         for name in Record.__dataclass_fields__
@@ -131,13 +184,11 @@ def _plain(record: Record) -> dict[str, Any]:
     )
 
 
-def _found(record: Record) -> dict[str, Any]:
-    """All of a record that the same protocol must find again."""
-    apart = ("seconds", "peak_memory", "versions", "protocol", "format")
-    found = {name: value for name, value in _plain(record).items() if name not in apart}
-    words = ("notes", "data")  # where it was read from; earlier records lack the other
-    found["split"] = {key: one for key, one in found["split"].items() if key not in words}
-    return found
+def _compared(record: Record) -> dict[str, Any]:
+    """Everything in a record that the same protocol must find again."""
+    found = {name: value for name, value in _plain(record).items() if name not in NOT_COMPARED}
+    split = found["split"]
+    return found | {"split": {key: split[key] for key in SPLIT_COMPARED if key in split}}
 
 
 def _nulls(value: Any) -> Any:
@@ -173,8 +224,8 @@ def _record(plain: dict[str, Any]) -> Record:
 
 
 def _curve(plain: dict[str, Any]) -> Curve:
-    recall, precision = _doubles(plain["recall"]), _doubles(plain["precision"])
-    return Curve(recall, precision, None if plain["radius"] is None else _doubles(plain["radius"]))
+    recall, precision = _floats(plain["recall"]), _floats(plain["precision"])
+    return Curve(recall, precision, None if plain["radius"] is None else _floats(plain["radius"]))
 
 
 def _example(plain: dict[str, Any]) -> Example:
@@ -204,5 +255,5 @@ def _number(value: float | None) -> float:
     return np.nan if value is None else value
 
 
-def _doubles(values: list[float | None]) -> NDArray[np.float64]:
+def _floats(values: list[float | None]) -> Float64Array:
     return np.array([_number(value) for value in values], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Records: all that an experiment has found so far, read from its folder."""
+"""Records: all results of an experiment so far, read from its folder."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.errors import FileError, InputError, MissingExtraError
+from bittern.checks import Float64Array, import_extra
+from bittern.errors import FileError, InputError
 from bittern.experiments.cells import Cell, cells_of
 from bittern.experiments.protocol import Protocol
-from bittern.experiments.record import Record
-from bittern.experiments.values import values_of
+from bittern.experiments.record import Record, values_of
 from bittern.io.files import atomic_write
 
-__all__ = ["FAILURES", "PROTOCOL", "Records", "record_of"]
+__all__ = ["FAILURES", "PROTOCOL", "Records"]
 
+# Files in the folder of an experiment.
 PROTOCOL = "protocol.toml"
 FAILURES = "failures.json"
 
@@ -29,7 +29,7 @@ FAILURES = "failures.json"
 class Records:
     """The finished cells of a protocol, in its order.
 
-    ``missing`` cells have not been measured; ``failures`` says why, for those that were tried.
+    ``missing`` are the other cells; ``failures`` says why, for those that were tried.
     """
 
     protocol: Protocol
@@ -40,15 +40,15 @@ class Records:
 
     @staticmethod
     def read(folder: str | os.PathLike[str]) -> Records:
-        """What is in the folder of an experiment; cells of earlier protocols are left alone."""
+        """Read the folder of an experiment; cells that its protocol no longer has are ignored."""
         place = Path(folder)
         if not (place / PROTOCOL).is_file():
-            raise FileError(f"{place}: has no {PROTOCOL}; give a folder that `bittern run` made.")
+            raise FileError(f"{place}: has no {PROTOCOL}; give a folder made by `bittern run`.")
         protocol = Protocol.load(place / PROTOCOL)
         cells = cells_of(protocol)
         there = [cell.place(place).exists() for cell in cells]
         done = [cell for cell, is_there in zip(cells, there, strict=True) if is_there]
-        records = tuple(_completed(record_of(cell, place), protocol) for cell in done)
+        records = tuple(_completed(_read_record(cell, place), protocol) for cell in done)
         _check_one_data(place, records)
         missing = tuple(c for c, is_there in zip(cells, there, strict=True) if not is_there)
         return Records(protocol, records, missing, _failures(place, missing), place)
@@ -67,7 +67,7 @@ class Records:
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """Methods that look at the test queries' judgements, and so are none to be compared."""
+        """Oracles: methods that see the judgements of test queries, and so do not compete."""
         looking = {record.method for record in self.records if "looks_at" in record.parameters}
         return tuple(label for label in self.methods if label in looking)
 
@@ -77,20 +77,20 @@ class Records:
         return tuple(sorted({r.n_bits for r in self.records if r.n_bits is not None}))
 
     def of(self, method: str, n_bits: int | None = None) -> tuple[Record, ...]:
-        """Records of a method at a length, by run; a method without codes has them at every one."""
+        """Records of a method at a length, by run; without codes, they count for every length."""
         return tuple(
             record
             for record in self.records
             if record.method == method and record.n_bits in (n_bits, None)
         )
 
-    def over_runs(self, method: str, n_bits: int | None, metric: str) -> NDArray[np.float64]:
-        """A metric's mean of each run; NaN where it is undefined or the method lacks it."""
+    def over_runs(self, method: str, n_bits: int | None, metric: str) -> Float64Array:
+        """Mean of a metric in each run; NaN if it is undefined or the method lacks it."""
         found = [record.values.get(metric) for record in self.of(method, n_bits)]
         return np.array([np.nan if value is None else value.mean for value in found])
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a value: method, bits, run, metric, mean, spread, undefined, seconds, memory."""
+        """One row per value: method, bits, run, metric, mean, spread, undefined, costs."""
         return [
             {
                 "method": record.method,
@@ -112,7 +112,7 @@ class Records:
         ]
 
     def per_query_rows(self) -> dict[str, list[Any]]:
-        """Columns with a row for each method, length, run, metric and query."""
+        """Columns of a table with one row per method, length, run, metric and query."""
         names = ("method", "n_bits", "run", "metric", "query", "value")
         columns: dict[str, list[Any]] = {name: [] for name in names}
         for record in self.records:
@@ -128,12 +128,9 @@ class Records:
         return columns
 
     def write_parquet(self, path: str | os.PathLike[str], *, per_query: bool = False) -> None:
-        """Write :meth:`rows`, or a row for each query, as a Parquet file."""
-        try:
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError:
-            raise MissingExtraError("Parquet: needs pyarrow; pip install 'bittern[io]'.") from None
+        """Write :meth:`rows`, or :meth:`per_query_rows`, as a Parquet file."""
+        pyarrow = import_extra("pyarrow", "pyarrow", "io", "Parquet")
+        parquet = import_extra("pyarrow.parquet", "pyarrow", "io", "Parquet")
         if not self.records:
             raise InputError("Parquet: there are no records yet.")
         table = (
@@ -145,33 +142,33 @@ class Records:
             parquet.write_table(table, file)
 
 
-def record_of(cell: Cell, folder: Path) -> Record:
-    """A cell's record; one that is damaged, or another cell's, is refused."""
+def _read_record(cell: Cell, folder: Path) -> Record:
+    """The record of a cell, if it is sound and that of this cell."""
     path = cell.place(folder)
     try:
         record = Record.load(path)
     except FileError as error:
-        raise FileError(f"{error} Delete it, and `bittern run` measures it again.") from error
-    told = (record.method, record.n_bits, record.run, record.fingerprint)
-    if told != (cell.method.label, cell.n_bits, cell.run, cell.fingerprint):
+        raise FileError(f"{error} Delete it; `bittern run` will measure the cell again.") from error
+    found = (record.method, record.n_bits, record.run, record.fingerprint)
+    if found != (cell.method.label, cell.n_bits, cell.run, cell.fingerprint):
         raise FileError(
-            f"{path}: is the record of another cell; delete it, and `bittern run` measures this."
+            f"{path}: is the record of another cell; delete it and run `bittern run` again."
         )
     return record
 
 
 def _check_one_data(folder: Path, records: Sequence[Record]) -> None:
-    """Refuse records of different data in one table."""
+    """Raise FileError for records of different data in one table."""
     known = {record.split["data"] for record in records if "data" in record.split}
     if len(known) > 1:
         raise FileError(
             f"{folder}: has records of {len(known)} different data; "
-            "delete its folder 'cells', and `bittern run` measures them again."
+            "delete its folder 'cells' and run `bittern run` again."
         )
 
 
 def _completed(record: Record, protocol: Protocol) -> Record:
-    """The record with the protocol's metrics; those it lacks follow from its profile."""
+    """The record with the protocol's metrics; new ones are computed from its profile."""
     lacking = [name for name in protocol.metrics if name not in record.values]
     values = record.values
     if lacking and record.profile is not None:
@@ -181,15 +178,15 @@ def _completed(record: Record, protocol: Protocol) -> Record:
 
 
 def _failures(folder: Path, missing: Sequence[Cell]) -> dict[str, str]:
-    """Why cells that are missing failed when they were last tried."""
+    """Why missing cells failed when they were last tried."""
     path = folder / FAILURES
     if not path.exists():
         return {}
     try:
-        told = json.loads(path.read_text())
+        reasons = json.loads(path.read_text())
     except ValueError as error:
         raise FileError(f"{path}: not readable ({error}); delete it.") from None
-    if not isinstance(told, dict):
+    if not isinstance(reasons, dict):
         raise FileError(f"{path}: not a table of reasons; delete it.")
     names = {cell.name for cell in missing}
-    return {name: str(reason) for name, reason in told.items() if name in names}
+    return {name: str(reason) for name, reason in reasons.items() if name in names}

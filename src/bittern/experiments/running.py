@@ -1,34 +1,48 @@
-"""Run what a protocol still lacks."""
+"""Run the cells that an experiment still lacks."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from typing import Protocol as Interface
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bittern.checks import check_count
+from bittern.data import Dataset
 from bittern.errors import BitternError, FileError
-from bittern.experiments.cells import Cell, cells_of, only
-from bittern.experiments.images import write_images
-from bittern.experiments.material import Root, material_of
-from bittern.experiments.processes import Errand, Failed, Finished, measure_all
+from bittern.experiments.cells import Cell, cells_of, select_cells
+from bittern.experiments.processes import (
+    Experiment,
+    Failed,
+    Finished,
+    measure_all,
+)
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.records import FAILURES, PROTOCOL, Records
+from bittern.experiments.run_data import Root, load_dataset
 from bittern.io.files import atomic_write, existing_file
 from bittern.io.toml import to_toml
 from bittern.parallel import available_threads
 
 __all__ = ["Watcher", "run", "run_cells"]
 
+IMAGES = "images"  # folder of small images of the examples
+IMAGE_SIDE = 96  # pixels at most
+PIXELS = "pixels"  # a modality of grey levels in rows, as of scikit-learn's digits
+
 
 class Watcher(Interface):
-    """Who wants to see an experiment go on."""
+    """Follows an experiment as it runs."""
 
     def begin(self, cells: Sequence[Cell], n_known: int) -> None:
-        """These cells are measured now; so many others are known already."""
+        """These cells are about to be measured; ``n_known`` others already have records."""
         ...
 
     def tell(self, outcome: Finished | Failed) -> None:
@@ -40,44 +54,39 @@ def run(
     protocol: Protocol | str | os.PathLike[str],
     folder: str | os.PathLike[str],
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: Root = None,
     jobs: int | None = None,
     wanted: Sequence[str] = (),
     watcher: Watcher | None = None,
 ) -> Records:
-    """Measure the cells that the folder lacks, and read all that is there.
+    """Measure the cells that the folder lacks, and read everything in it.
 
-    A finished cell is never measured again; after Ctrl-C or a crash, the same call goes on.  Cells
-    that fail are told in ``failures``, and tried again by the next call.  ``jobs`` processes work
-    side by side, by default one a core; the values do not depend on how many.  ``wanted`` limits
+    A finished cell is never measured again; after Ctrl-C or a crash, the same call continues.
+    ``failures`` lists the cells that failed; the next call tries them again.  ``jobs`` is the
+    number of processes, one per core by default; values do not depend on it.  ``wanted`` limits
     the cells, as in ``["method=itq", "bits=32", "run=0,1"]``.
     """
-    plan, text = _read(protocol)
-    cells = only(cells_of(plan), wanted)
+    checked, text = _read_protocol(protocol)
+    cells = select_cells(cells_of(checked), wanted)
     place = Path(folder)
     if jobs is not None:
         check_count(jobs, "jobs")
     if first := next((cell for cell in cells if not cell.place(place).exists()), None):
-        _try_out(plan, first.run, root, place)
-    with _alone(place):
+        # What is wrong with the data is reported once, before anything is written.
+        checked.kind.prepare(checked, load_dataset(checked.dataset, root), first.run, place)
+    with _locked(place):
         _write(place / PROTOCOL, text)
         waiting = [cell for cell in cells if not cell.place(place).exists()]
         earlier = Records.read(place).failures or {}
-        failures = run_cells(
-            plan,
-            waiting,
-            place,
-            root=root,
-            jobs=jobs,
-            watcher=watcher,
-            n_known=len(cells) - len(waiting),
-        )
+        if watcher is not None:
+            watcher.begin(waiting, len(cells) - len(waiting))
+        failures = run_cells(checked, waiting, place, root=root, jobs=jobs, watcher=watcher)
         tried = {cell.name for cell in waiting}
         failures |= {name: why for name, why in earlier.items() if name not in tried}
         _write(place / FAILURES, json.dumps(failures, indent=1, ensure_ascii=False))
         records = Records.read(place)
         if waiting:
-            write_images(records, root)
+            _write_images(records, place / IMAGES, root)
     return records
 
 
@@ -86,22 +95,19 @@ def run_cells(
     cells: Sequence[Cell],
     folder: Path,
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: Root = None,
     jobs: int | None = None,
     watcher: Watcher | None = None,
-    n_known: int = 0,
 ) -> dict[str, str]:
-    """Measure cells, whether or not they are there; the names of those that failed, and why."""
+    """Measure all these cells; returns the names of those that failed, and why."""
     (folder / "cells").mkdir(parents=True, exist_ok=True)
     cores = available_threads()
     jobs = min(cores if jobs is None else check_count(jobs, "jobs"), max(len(cells), 1))
-    errand = Errand(protocol, folder, None if root is None else os.fspath(root))
+    experiment = Experiment(protocol, folder, None if root is None else os.fspath(root))
     failures: dict[str, str] = {}
-    if watcher is not None:
-        watcher.begin(cells, n_known)
     done = 0
     try:
-        for outcome in measure_all(errand, cells, jobs, max(1, cores // jobs)):
+        for outcome in measure_all(experiment, cells, jobs, max(1, cores // jobs)):
             done += 1
             if isinstance(outcome, Failed):
                 failures[outcome.cell.name] = outcome.reason
@@ -110,23 +116,13 @@ def run_cells(
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped; {done} of {len(cells)} cells were measured and are kept in {folder}. "
-            "The same command goes on from there."
+            "Run the same command again to continue."
         ) from None
     return failures
 
 
-def _try_out(protocol: Protocol, run: int, root: Root, folder: Path) -> None:
-    """Read the data and the split of a run, so that what is wrong with them is told once."""
-    if protocol.paradigm == "evidence":
-        from bittern.experiments.evidence.gathering import Gathering
-
-        Gathering.of(protocol, run, root, folder)
-        return
-    protocol.ground_truth.check(material_of(protocol, run, root).train)
-
-
-def _read(protocol: Protocol | str | os.PathLike[str]) -> tuple[Protocol, str]:
-    """The protocol and its text, comments and all if it is a file."""
+def _read_protocol(protocol: Protocol | str | os.PathLike[str]) -> tuple[Protocol, str]:
+    """The protocol and its text; the text of a file keeps its comments."""
     if isinstance(protocol, Protocol):
         return protocol, to_toml(protocol.to_dict())
     source = existing_file(protocol)
@@ -139,8 +135,8 @@ def _write(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """The folder, for one experiment at a time; what a killed one left half-written is removed."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for one experiment; half-written files of a killed one are removed."""
     import fcntl
 
     try:
@@ -157,3 +153,45 @@ def _alone(folder: Path) -> Iterator[None]:
         for leftover in (folder / "cells").glob(".*.tmp"):
             leftover.unlink()
         yield
+
+
+def _write_images(records: Records, folder: Path, root: Root) -> None:
+    """Write ``POSITION.png`` for every item in an example, if the dataset has images."""
+    shown = {p for record in records for e in record.examples for p in (e.query, *e.items)}
+    lacking = sorted(p for p in shown if not (folder / f"{p}.png").exists())
+    if not lacking:
+        return
+    dataset = load_dataset(records.protocol.dataset, root)
+    modality = _image_modality(dataset)
+    if modality is None:
+        return
+    folder.mkdir(exist_ok=True)
+    for position in lacking:
+        _write_image(folder / f"{position}.png", np.asarray(dataset[modality][position]))
+
+
+def _image_modality(dataset: Dataset) -> str | None:
+    """The modality whose rows are images."""
+    for name, rows in dataset.modalities.items():
+        shape = np.shape(rows[0])
+        if len(shape) in (2, 3) or (name == PIXELS and math.isqrt(shape[0]) ** 2 == shape[0]):
+            return name
+    return None
+
+
+def _write_image(path: Path, pixels: NDArray[Any]) -> None:
+    from PIL import Image
+
+    image = Image.fromarray(_grey_levels(pixels))
+    image.thumbnail((IMAGE_SIDE, IMAGE_SIDE))
+    with atomic_write(path) as file:
+        image.save(file, format="PNG")
+
+
+def _grey_levels(pixels: NDArray[Any]) -> NDArray[np.uint8]:
+    """Pixels as bytes; a row of grey levels becomes a square, dark on light like ink."""
+    if pixels.dtype == np.uint8 and pixels.ndim > 1:
+        return pixels.squeeze()
+    side = math.isqrt(pixels.size)
+    square = pixels.reshape(side, side) if pixels.ndim == 1 else pixels
+    return np.round(255 * (1 - square / max(float(square.max()), 1.0))).astype(np.uint8)

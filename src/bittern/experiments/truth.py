@@ -1,4 +1,4 @@
-"""Ground truths that a protocol can ask for: which items are relevant, and how much."""
+"""Ground truths of protocols: which items are relevant, and how much."""
 
 from __future__ import annotations
 
@@ -13,95 +13,76 @@ from numpy.typing import NDArray
 from bittern.checks import check_count
 from bittern.data import distance_percentiles
 from bittern.errors import InputError
-from bittern.io.records import read_table
+from bittern.experiments.run_data import SplitSet
+from bittern.io.toml import read_table
 from bittern.registry import Registry
 from bittern.relevance import Relevance, ball_radius
 
-__all__ = ["TRUTHS", "Items", "Truth", "read_truth", "same_class"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Items:
-    """One set of a split, read into memory."""
-
-    positions: NDArray[np.intp]  # in the dataset
-    vectors: NDArray[Any]  # (n, dim), after preprocessing
-    labels: NDArray[np.int64] | None = None
-    tags: Any = None  # (n, n_tags)
-
-    def __len__(self) -> int:
-        return len(self.positions)
+__all__ = ["TRUTHS", "Truth", "read_truth", "same_class"]
 
 
 class Truth(ABC):
-    """What makes an item relevant; whatever it must learn, it learns from training rows."""
-
-    has_grades: bool = False
+    """What makes an item relevant; it may learn from training rows only."""
 
     @abstractmethod
     def between(
-        self, queries: Items, database: Items, train: Items, *, graded: bool = True
+        self, queries: SplitSet, database: SplitSet, train: SplitSet, *, graded: bool = True
     ) -> Relevance:
-        """The relevance of a database for queries; without grades, yes or no."""
+        """Relevance of the database items to the queries; yes or no if not ``graded``."""
 
-    def target(self, train: Items, *, graded: bool) -> Any:
-        """What a hasher is given as ``y`` for the training rows."""
+    def target(self, train: SplitSet, *, graded: bool) -> Any:
+        """The ``y`` that a hasher is fitted with on the training rows."""
         return self.between(train, train, train, graded=graded)
 
-    def check(self, items: Items) -> None:  # noqa: B027 (most need vectors alone)
-        """Refuse items that lack what makes them relevant."""
+    def check(self, items: SplitSet) -> None:  # noqa: B027 (most need only vectors)
+        """Raise InputError if the dataset lacks the labels or tags that this needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classes(Truth):
-    """An item of the query's class is relevant; what has no class (-1) matches nothing."""
+    """An item of the query's class is relevant; an item without a class (-1) matches nothing."""
 
     kind: str
 
     def between(
-        self, queries: Items, database: Items, train: Items, *, graded: bool = True
+        self, queries: SplitSet, database: SplitSet, train: SplitSet, *, graded: bool = True
     ) -> Relevance:
         """Same class."""
         return same_class(_labels(queries), _labels(database))
 
-    def target(self, train: Items, *, graded: bool) -> Any:
-        """The labels; as one column a class where some rows have none."""
+    def target(self, train: SplitSet, *, graded: bool) -> Any:
+        """The labels, or one column per class if some rows have no class."""
         labels = _labels(train)
         if labels.min(initial=0) >= 0:
             return labels
         return labels[:, None] == np.unique(labels[labels >= 0])
 
-    def check(self, items: Items) -> None:
-        """There must be labels."""
+    def check(self, items: SplitSet) -> None:
+        """The dataset must have labels."""
         _labels(items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tags(Truth):
-    """An item that shares a tag is relevant; graded, as much as it shares."""
+    """An item that shares a tag is relevant; graded, the gain is the number of shared tags."""
 
     kind: str
     graded: bool = False
 
-    @property
-    def has_grades(self) -> bool:  # type: ignore[override]
-        """Whether the number of shared tags counts."""
-        return self.graded
-
     def between(
-        self, queries: Items, database: Items, train: Items, *, graded: bool = True
+        self, queries: SplitSet, database: SplitSet, train: SplitSet, *, graded: bool = True
     ) -> Relevance:
         """Shared tags."""
         return Relevance.from_tags(_tags(queries), _tags(database), graded=graded and self.graded)
 
-    def target(self, train: Items, *, graded: bool) -> Any:
-        """The tags; with grades, what the rows share."""
+    def target(self, train: SplitSet, *, graded: bool) -> Any:
+        """The tags, or the relevance between the rows if grades matter."""
         if graded and self.graded:
             return self.between(train, train, train)
         return _tags(train)
 
-    def check(self, items: Items) -> None:
-        """There must be tags."""
+    def check(self, items: SplitSet) -> None:
+        """The dataset must have tags."""
         _tags(items)
 
 
@@ -109,7 +90,7 @@ class Tags(Truth):
 class Ball(Truth):
     """An item within a radius is relevant (3.3.1 of [Moran-2016]).
 
-    The radius is given, or such that training rows have so many neighbours on average.
+    Without ``radius``, it is chosen so that training rows have ``neighbours`` on average.
     """
 
     kind: str
@@ -122,7 +103,7 @@ class Ball(Truth):
             raise InputError(f"truth: radius must be greater than 0, got {self.radius}.")
 
     def between(
-        self, queries: Items, database: Items, train: Items, *, graded: bool = True
+        self, queries: SplitSet, database: SplitSet, train: SplitSet, *, graded: bool = True
     ) -> Relevance:
         """Within the radius."""
         radius = self.radius
@@ -141,7 +122,7 @@ class Neighbours(Truth):
     k: int
 
     def between(
-        self, queries: Items, database: Items, train: Items, *, graded: bool = True
+        self, queries: SplitSet, database: SplitSet, train: SplitSet, *, graded: bool = True
     ) -> Relevance:
         """The k nearest."""
         return Relevance.from_neighbours(queries.vectors, database.vectors, self.k)
@@ -158,8 +139,6 @@ class Thresholds(Truth):
     percentiles: tuple[float, ...] = (5, 1, 0.2, 0.1)
     gains: tuple[int, ...] = (1, 2, 5, 10)
 
-    has_grades = True
-
     def __post_init__(self) -> None:
         if len(self.percentiles) != len(self.gains):
             raise InputError(
@@ -168,9 +147,9 @@ class Thresholds(Truth):
             )
 
     def between(
-        self, queries: Items, database: Items, train: Items, *, graded: bool = True
+        self, queries: SplitSet, database: SplitSet, train: SplitSet, *, graded: bool = True
     ) -> Relevance:
-        """The gain of the smallest ball; yes or no by the largest."""
+        """The gain of the smallest ball that holds the item; ungraded, the largest ball decides."""
         radii = distance_percentiles(train.vectors, list(self.percentiles))
         if not graded:
             return Relevance.from_ball(queries.vectors, database.vectors, float(max(radii)))
@@ -190,9 +169,9 @@ TRUTHS: Registry[type[Truth]] = Registry(
 
 
 def read_truth(table: Mapping[str, Any]) -> Truth:
-    """The ground truth of a table whose ``kind`` names it."""
+    """The ground truth that a table with the key ``kind`` describes."""
     if "kind" not in table:
-        raise InputError(f"truth: kind is missing; there are {', '.join(TRUTHS)}.")
+        raise InputError(f"truth: kind is missing; it can be {', '.join(TRUTHS)}.")
     if not isinstance(table["kind"], str):
         raise InputError(f"truth: kind must be a text in quotes, got {table['kind']!r}.")
     truth = read_table(TRUTHS[table["kind"]], table, "truth")
@@ -202,20 +181,20 @@ def read_truth(table: Mapping[str, Any]) -> Truth:
 
 
 def same_class(queries: NDArray[np.int64], database: NDArray[np.int64]) -> Relevance:
-    """Relevance by class, where -1 is none: it matches nothing, not even another -1."""
+    """Relevance by class, where -1 means no class: it matches nothing, not even another -1."""
     beyond = max(queries.max(initial=0), database.max(initial=0))
     return Relevance.from_classes(
         np.where(queries < 0, beyond + 1, queries), np.where(database < 0, beyond + 2, database)
     )
 
 
-def _labels(items: Items) -> NDArray[np.int64]:
+def _labels(items: SplitSet) -> NDArray[np.int64]:
     if items.labels is None:
         raise InputError("truth: kind 'classes' needs a dataset with class labels.")
     return items.labels
 
 
-def _tags(items: Items) -> Any:
+def _tags(items: SplitSet) -> Any:
     if items.tags is None:
         raise InputError("truth: kind 'tags' needs a dataset with tags.")
     return items.tags

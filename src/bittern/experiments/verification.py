@@ -1,4 +1,4 @@
-"""Measure a cell again and compare: a record that cannot be found again is worth nothing."""
+"""Measure a recorded cell again, and compare."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from bittern.errors import BitternError, InputError
-from bittern.experiments.cells import Cell, cells_of, only
+from bittern.experiments.cells import Cell, cells_of, select_cells
+from bittern.experiments.provenance import versions
 from bittern.experiments.record import Record
 from bittern.experiments.records import Records
 from bittern.experiments.running import run_cells
-from bittern.experiments.versions import versions
 
 __all__ = ["Verification", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """A cell, as it was recorded and as it was found again."""
+    """A cell as it was recorded, and as it was measured again."""
 
     cell: Cell
     recorded: Record
@@ -34,7 +34,7 @@ class Verification:
 
     def __str__(self) -> str:
         if self.is_same:
-            return f"{self.cell.name}: every value is the same again, to the last bit."
+            return f"{self.cell.name}: every value is the same, to the last bit."
         differing = [
             f"{name} {value.mean:.6f}, now {self.again.values[name].mean:.6f}"
             for name, value in self.recorded.values.items()
@@ -45,8 +45,10 @@ class Verification:
             for name, now in versions().items()
             if self.recorded.versions.get(name) != now
         ]
-        said = f"{self.cell.name}: differs: {'; '.join(differing) or 'but not in a metric'}."
-        return f"{said} Versions: {'; '.join(changed) or 'the same'}."
+        return (
+            f"{self.cell.name}: differs: {'; '.join(differing) or 'but not in a metric'}. "
+            f"Versions: {'; '.join(changed) or 'the same'}."
+        )
 
 
 def verify(
@@ -56,15 +58,15 @@ def verify(
     wanted: tuple[str, ...] = (),
     random_state: int | None = None,
 ) -> Verification:
-    """Measure one recorded cell again, drawn at random among those wanted."""
+    """Measure one recorded cell again, picked at random from those wanted."""
     records = Records.read(folder)
     protocol = records.protocol
-    done = [cell for cell in only(cells_of(protocol), wanted) if cell.place(Path(folder)).exists()]
+    done = [c for c in select_cells(cells_of(protocol), wanted) if c.place(Path(folder)).exists()]
     if not done:
-        raise InputError(f"{folder}: has no such record yet; `bittern run` makes them.")
+        raise InputError(f"{folder}: has no such record yet; make it with `bittern run`.")
     cell = done[np.random.default_rng(random_state).integers(len(done))]
     with TemporaryDirectory() as empty:
-        elsewhere = Path(empty) / "again"  # with no experiment beside it whose arrays it could take
+        elsewhere = Path(empty) / "again"  # no experiment beside it could lend it cached arrays
         failures = run_cells(protocol, [cell], elsewhere, root=root, jobs=1)
         for name, reason in failures.items():
             raise BitternError(f"verify: {name}: {reason}")

@@ -9,20 +9,14 @@
 from __future__ import annotations
 
 from bittern.features.base import Feature, ImageFeature
-from bittern.features.colour import HSVFocus, HSVGlobal
-from bittern.features.colour_structure import ColourStructure
-from bittern.features.convolution import Convolution
+from bittern.features.colour import ColourStructure, HSVFocus, HSVGlobal, RGBMoments
 from bittern.features.deep import Deep
 from bittern.features.extract import extract
 from bittern.features.extracted import Extracted, load_features
 from bittern.features.gist import Gist
-from bittern.features.moments import RGBMoments
-from bittern.features.thumbnail import Thumbnail
-from bittern.features.tiles import Smoothness, Uniformity
-from bittern.features.topics import Topics
-from bittern.features.variance import Variance
+from bittern.features.text import BagOfWords, Topics
+from bittern.features.texture import Convolution, Smoothness, Thumbnail, Uniformity, Variance
 from bittern.features.visual_words import VisualWords
-from bittern.features.words import BagOfWords
 from bittern.registry import Registry
 
 VISUAL: tuple[type[Feature], ...] = (
@@ -44,6 +38,8 @@ NINE = tuple(kind.name for kind in VISUAL)
 #: Every feature by its name.
 FEATURES: Registry[type[Feature]] = Registry("feature", {kind.name: kind for kind in KINDS})
 
+PictureFeature = ImageFeature  # its older name
+
 __all__ = [
     "FEATURES",
     "NINE",
@@ -57,6 +53,7 @@ __all__ = [
     "HSVFocus",
     "HSVGlobal",
     "ImageFeature",
+    "PictureFeature",
     "RGBMoments",
     "Smoothness",
     "Thumbnail",

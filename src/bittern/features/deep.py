@@ -1,4 +1,4 @@
-"""Deep features: what a trained network makes of a image, through ONNX Runtime."""
+"""Deep features: the output of a trained network, run by ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import Float32Array, check_array, check_count, check_number
 from bittern.errors import InputError
-from bittern.features.base import ImageFeature
-from bittern.features.images import ImageArray, iter_images
-from bittern.features.lite0 import lite0_file
-from bittern.features.onnxmodel import OnnxModel
+from bittern.features.base import ImageArray, ImageFeature, iter_images
+from bittern.networks.onnx import OnnxModel, lite0_file
 from bittern.parallel import available_threads
 from bittern.progress import track
 
@@ -27,27 +25,30 @@ T = TypeVar("T")
 
 
 class Deep(ImageFeature):
-    r"""A network's output for each image, run by ONNX Runtime on ``batch_size`` at once.
+    r"""The output of a neural network for each image, by default 1280 values.
 
     ``model`` is the path of an ONNX file with one input, ``(n, 3, h, w)`` or ``(n, h, w, 3)``, of
-    float32 or uint8.  The rows are its ``output``, by default its first: ``(n, d)``, or with
-    further sides of 1.  By default it is EfficientNet-Lite0, learned on ImageNet: the 1280 means
-    over all places of what its last convolution gives.  That file is made once and kept in the
-    user's cache (or in the folder that the environment variable ``BITTERN_CACHE`` names).
+    float32 or uint8.  ONNX Runtime runs it on ``batch_size`` images at a time.  The rows are its
+    ``output`` (the first by default), which must be ``(n, d)``, or have further sides of 1.
 
-    A image is resized by Pillow, bicubically, to ``size`` pixels a side: by default what the
-    model has fixed, and 128 for EfficientNet-Lite0.  With ``crop`` None it is stretched whole; with
-    a fraction, that much of it is taken from the centre, in the model's proportions.  (Networks
-    are often tried out on ImageNet with ``size=224, crop=0.875``.)
+    The default model is EfficientNet-Lite0, learned on ImageNet; its 1280 values are the means of
+    the last convolution's output over all positions.  Its file is made once and kept in the user's
+    cache, or in the folder that the environment variable ``BITTERN_CACHE`` names.
 
-    A model of float32 is given :math:`(x - \mathrm{mean}) / \mathrm{scale}` with :math:`x` in
-    0 … 255, where both are numbers, or three for red, green and blue; one of uint8 is given
-    :math:`x`, and EfficientNet-Lite0 is of that kind.
+    Pillow resizes images, bicubically, to ``size`` pixels a side.  The default is the size that
+    the model fixes, and 128 for EfficientNet-Lite0.  With ``crop=None`` the whole image is
+    stretched; with a fraction, that much of its centre is taken in the model's proportions.
+    (ImageNet results often use ``size=224, crop=0.875``.)
 
-    A image's row does not depend on the others but for rounding.  ONNX Runtime has ``n_threads``,
-    by default all cores; with more than one, the next images are prepared while it runs.
+    A float32 model gets :math:`(x - \mathrm{mean}) / \mathrm{scale}` with :math:`x` in 0 … 255;
+    mean and scale are one number each, or three for red, green and blue.  A uint8 model, such as
+    EfficientNet-Lite0, gets :math:`x`.
 
-    References: [Tan-Le-2019] for the default's family, [Sandler-2018] for its blocks.
+    The row of an image does not depend on the others, up to rounding.  ONNX Runtime uses
+    ``n_threads``, by default all cores; with more than one, the next images are prepared while it
+    runs.
+
+    References: [Tan-Le-2019] for the EfficientNet family, [Sandler-2018] for its blocks.
     """
 
     name = "deep"
@@ -74,22 +75,22 @@ class Deep(ImageFeature):
         self.n_threads = n_threads
 
     def transform(self, X: Any) -> Float32Array:
-        """A row for each image."""
+        """One row for each image."""
         self._check()
         model = self._loaded()
         images = track(iter_images(X, self._title), f"{self._title}: images", len(X))
         batches = _batches(images, model.batch or self.batch_size)
         inputs: Iterator[NDArray[Any]] = (self._input(model, batch) for batch in batches)
         if available_threads(self.n_threads) > 1:
-            inputs = _ahead(inputs)
-        return np.concatenate([model(some) for some in inputs])
+            inputs = _prefetched(inputs)
+        return np.concatenate([model(batch) for batch in inputs])
 
     def _describe(self, image: ImageArray) -> Float32Array:
         model = self._loaded()
         return model(self._input(model, [image]))[0]
 
     def _input(self, model: OnnxModel, images: list[ImageArray]) -> NDArray[Any]:
-        """What the model is given for these images."""
+        """The model's input for these images."""
         sides = self._sides(model)
         pixels = np.stack([_resized(image, sides, self.crop) for image in images])
         return self._normalised(pixels, model)
@@ -103,7 +104,7 @@ class Deep(ImageFeature):
         return pixels
 
     def _sides(self, model: OnnxModel) -> tuple[int, int]:
-        """Height and width that the model is given."""
+        """Height and width of the model's input."""
         asked = None if self.size is None else (self.size, self.size)
         if model.sides is not None:
             if asked not in (None, model.sides):
@@ -117,7 +118,7 @@ class Deep(ImageFeature):
         return asked or (DEFAULT_SIDE, DEFAULT_SIDE)
 
     def _numbers(self, given: ArrayLike, name: str) -> NDArray[np.float32]:
-        """A number, or one for each of the three colours."""
+        """One number, or one for each of the three channels."""
         values = check_array(given, f"{self._title}: {name}")
         is_good = values.shape in ((), (3,)) and values.dtype.kind in "fiu"
         if not is_good or not np.isfinite(values).all():
@@ -135,9 +136,9 @@ class Deep(ImageFeature):
             raise InputError(f"{self._title}: scale must not be 0, got {self.scale!r}.")
 
     def _loaded(self) -> OnnxModel:
-        """The model, in a session that is kept for as long as nothing changes."""
+        """The model, in a session that is kept until a parameter changes."""
         threads = available_threads(self.n_threads)
-        # A forked process has none of the session's threads, and must have a session of its own.
+        # A forked process lacks the session's threads and needs a session of its own.
         key = (self.model, self.output, threads, os.getpid())
         kept = vars(self).get("_session")
         if kept is None or kept[0] != key:
@@ -149,7 +150,7 @@ class Deep(ImageFeature):
         return loaded
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the session, which is opened again when it is needed."""
+        """Leave out the session, which is opened again when needed."""
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_session"}
 
@@ -160,8 +161,8 @@ def _batches(images: Iterable[ImageArray], n: int) -> Iterator[list[ImageArray]]
         yield batch
 
 
-def _ahead(steps: Iterator[T]) -> Iterator[T]:
-    """The steps, each made by another thread while the one before it is in use."""
+def _prefetched(steps: Iterator[T]) -> Iterator[T]:
+    """The steps; another thread makes the next one while the current one is in use."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, steps, None)
         while (step := coming.result()) is not None:
@@ -170,16 +171,15 @@ def _ahead(steps: Iterator[T]) -> Iterator[T]:
 
 
 def _resized(image: ImageArray, sides: tuple[int, int], crop: float | None) -> ImageArray:
-    """The image, or so much of its centre, with other sides (height, width)."""
+    """The image, or the given fraction of its centre, resized to (height, width)."""
     from PIL import Image
 
     canvas = Image.fromarray(image)
     height, width = sides
     box = None
     if crop is not None:
-        pixels = crop * min(
-            canvas.width / width, canvas.height / height
-        )  # of ours for one of theirs
+        # Pixels of the image for one pixel of the result.
+        pixels = crop * min(canvas.width / width, canvas.height / height)
         left = max(0.0, (canvas.width - pixels * width) / 2)
         top = max(0.0, (canvas.height - pixels * height) / 2)
         box = (left, top, canvas.width - left, canvas.height - top)

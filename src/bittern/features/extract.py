@@ -1,4 +1,4 @@
-"""Features of all images of a folder, over processes, and resumed where it stopped."""
+"""Features of all images of a folder, over several processes, resumed where they stopped."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ import numpy as np
 
 from bittern.checks import Float32Array, check_count
 from bittern.errors import FileError, InputError
-from bittern.features.base import Feature
+from bittern.features.base import Feature, ImageFiles, ImageSource, find_images
+from bittern.features.chunks import (
+    Chunk,
+    Part,
+    Parts,
+    Tally,
+    Worker,
+    describe_chunks,
+    feature_key,
+    parts_folder,
+    stored_rows,
+)
 from bittern.features.extracted import RESERVED, Extracted, load_features, write_features
 from bittern.features.fitting import Fitted, fit_features, has_to_learn
-from bittern.features.gathering import Gathered, Source, gather
-from bittern.features.parts import Chunk, Part, Parts, feature_key, parts_folder, stored_rows
-from bittern.features.workers import Tally, Worker, describe_chunks
 from bittern.parallel import available_threads
 from bittern.progress import Bar
 
@@ -24,7 +32,7 @@ __all__ = ["extract", "fitted_on", "forget_parts", "load_features"]
 
 
 def extract(
-    images: Source,
+    images: ImageSource,
     features: Sequence[str | Feature],
     path_out: str | os.PathLike[str],
     *,
@@ -38,42 +46,42 @@ def extract(
     """Describe images by several features and write ``path_out``, an ``.npz`` file.
 
     ``images`` is a folder, whose sub-folders are classes, or a sequence of paths; ``features``
-    are names or :class:`~bittern.features.base.Feature` objects.  A image that cannot be read
-    stops the work, or is skipped and listed in the result with the reason, as ``errors`` says.
-    ``jobs`` processes work at a time, by default one for each core; in a script that needs
-    ``if __name__ == "__main__":``.
+    are names or :class:`~bittern.features.base.Feature` objects.  An image that cannot be read is
+    an error, or with ``errors="skip"`` is skipped and listed in the result with the reason.
+    ``jobs`` is the number of processes, by default one for each core; with more than one, a script
+    needs ``if __name__ == "__main__":``.
 
-    Features that learn, such as ``visual-words``, and are given unfitted are fitted first, on
-    ``fit_sample`` images drawn with ``random_state``; the result's ``fitted_on`` lists these.  To
-    keep test images out of it, pass the feature fitted on training images.
+    Features that learn, such as ``visual-words``, are fitted first unless they are fitted already,
+    on ``fit_sample`` images drawn with ``random_state``; the result lists these as ``fitted_on``.
+    To keep test images out, pass a feature that was fitted on training images.
 
-    While it works, each ``chunk_size`` images are kept in the folder ``path_out`` + ``.parts``.
-    After Ctrl-C, an error or a crash the same call goes on from there; what was made with other
-    features, or of images that changed since, is made anew.  The folder goes when the file is
-    complete, or with :func:`forget_parts` if ``keep_parts``: until then the same call is quick.
+    Every ``chunk_size`` finished images are kept in the folder ``path_out`` + ``.parts``.  After
+    Ctrl-C, an error or a crash the same call continues from there.  Other features and changed
+    images are computed anew.  The folder is removed when the file is complete; with
+    ``keep_parts`` it stays, and makes the same call quick, until :func:`forget_parts`.
     """
-    out = _output(path_out)
-    chosen = _chosen(features)
+    out = _check_output(path_out)
+    chosen = _check_features(features)
     if errors not in ("raise", "skip"):
         raise InputError(f"extract: errors must be 'raise' or 'skip', got {errors!r}.")
     check_count(chunk_size, "extract: chunk_size")
     check_count(fit_sample, "extract: fit_sample")
     n_jobs = available_threads() if jobs is None else check_count(jobs, "extract: jobs")
-    found = gather(images)
+    found = find_images(images)
     parts, skips = Parts.beside(out), errors == "skip"
     try:
         ready = fit_features(
             chosen, found, parts, sample=fit_sample, random_state=random_state, skips=skips
         )
-        chunks = _plan(found, ready, parts, chunk_size)
+        chunks = _chunks(found, ready, parts, chunk_size)
         _describe(chunks, Worker(ready.features, skips), n_jobs)
         _write(out, found, ready, chunks)
         if not keep_parts:
             parts.remove()
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"stopped; what is done is kept in {parts.folder}, and the same call or command again "
-            "goes on from there."
+            f"stopped; finished images are kept in {parts.folder}, and the same call or command "
+            "continues from there."
         ) from None
     finally:
         parts.remove_if_empty()
@@ -81,7 +89,7 @@ def extract(
 
 
 def fitted_on(
-    images: Source,
+    images: ImageSource,
     feature: Feature,
     path_out: str | os.PathLike[str],
     *,
@@ -92,11 +100,11 @@ def fitted_on(
     """The feature as :func:`extract` would fit it; what it learns is kept among the parts."""
     if not has_to_learn(feature):
         return feature
-    parts = Parts.beside(_output(path_out))
+    parts = Parts.beside(_check_output(path_out))
     try:
         ready = fit_features(
             [feature],
-            gather(images),
+            find_images(images),
             parts,
             sample=fit_sample,
             random_state=random_state,
@@ -108,7 +116,7 @@ def fitted_on(
 
 
 def forget_parts(path_out: str | os.PathLike[str]) -> None:
-    """Remove the parts that ``keep_parts`` has kept beside an output."""
+    """Remove the parts that ``keep_parts`` left beside an output."""
     out = Path(path_out)
     if parts_folder(out).is_dir():
         parts = Parts.beside(out)
@@ -116,20 +124,20 @@ def forget_parts(path_out: str | os.PathLike[str]) -> None:
         parts.remove_if_empty()
 
 
-def _output(path: str | os.PathLike[str]) -> Path:
-    """The output, refused now if it could not be written at the end."""
+def _check_output(path: str | os.PathLike[str]) -> Path:
+    """The output's path; fails now if it could not be written at the end."""
     out = Path(path)
     if out.suffix != ".npz":
         raise InputError(f"{out}: features are written as .npz, got {out.suffix or 'no ending'!r}.")
     if out.exists() and not out.is_file():
-        raise FileError(f"{out}: is no ordinary file; give the name of a file to write.")
+        raise FileError(f"{out}: is not an ordinary file; give the name of a file to write.")
     if not out.parent.is_dir():
         raise FileError(f"{out}: cannot be written, there is no folder {out.parent}.")
     return out
 
 
-def _chosen(features: Sequence[str | Feature]) -> list[Feature]:
-    """The features, of which each name is one, and which take images."""
+def _check_features(features: Sequence[str | Feature]) -> list[Feature]:
+    """The features, with distinct names, all of images."""
     from bittern.features import FEATURES
 
     if isinstance(features, str | Feature):
@@ -139,20 +147,20 @@ def _chosen(features: Sequence[str | Feature]) -> list[Feature]:
         raise InputError("extract: at least one feature is needed, got none.")
     names = [feature.name for feature in chosen]
     for feature in chosen:
-        if feature.takes != "images":
-            raise InputError(f"extract: {feature.name} takes {feature.takes}, not images.")
+        if feature.takes == "texts":
+            raise InputError(f"extract: {feature.name} takes texts, not images.")
         if names.count(feature.name) > 1 or feature.name in RESERVED:
             raise InputError(f"extract: only one feature may be called {feature.name!r}.")
     return chosen
 
 
-def _plan(found: Gathered, ready: Fitted, parts: Parts, chunk_size: int) -> list[Chunk]:
+def _chunks(found: ImageFiles, ready: Fitted, parts: Parts, size: int) -> list[Chunk]:
     import bittern
 
     key = [bittern.__version__]
     for feature in ready.features:
         key += [feature.name, feature_key(feature)]
-    return parts.chunks(found.root, found.paths, key, chunk_size)
+    return parts.chunks(found.root, found.paths, key, size)
 
 
 def _describe(chunks: Sequence[Chunk], worker: Worker, n_jobs: int) -> None:
@@ -174,17 +182,17 @@ def _describe(chunks: Sequence[Chunk], worker: Worker, n_jobs: int) -> None:
 
 
 def _tally(chunk: Chunk, worker: Worker) -> Tally:
-    """What is in a finished part; nothing if it is missing, damaged, or has to be made anew."""
+    """Images in a finished part; zeros if it is missing, damaged, or must be computed anew."""
     try:
         part = Part.load(chunk.target)
     except FileError:
         return 0, 0
-    if part.skipped and not worker.skips:  # so that the first image among them stops the work
+    if part.skipped and not worker.skips:  # so that the first of these images raises its error
         return 0, 0
     return len(part.paths), len(part.skipped)
 
 
-def _write(out: Path, found: Gathered, ready: Fitted, chunks: Sequence[Chunk]) -> None:
+def _write(out: Path, found: ImageFiles, ready: Fitted, chunks: Sequence[Chunk]) -> None:
     paths: list[str] = []
     skipped: dict[str, str] = {}
     for chunk in chunks:

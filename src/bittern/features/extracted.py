@@ -1,4 +1,4 @@
-"""Features of images in a file: ``.npz`` with the rows, the paths, and what was left out."""
+"""The ``.npz`` file of extracted features: rows, paths, labels, and the skipped images."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ __all__ = ["RESERVED", "Extracted", "load_features", "write_features"]
 
 FORMAT, VERSION = "bittern features", 1
 OTHERS = ("paths", "skipped", "skipped_reasons", "fitted_on", "about")
-RESERVED = frozenset((*OTHERS, "labels", "class_names"))  # no feature may be called so
+RESERVED = frozenset((*OTHERS, "labels", "class_names"))  # names that no feature may have
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extracted:
-    """Rows of several features for the same images; row ``i`` of each is of ``paths[i]``."""
+    """Rows of several features for the same images; row ``i`` of each describes ``paths[i]``."""
 
     paths: tuple[str, ...]  # relative, with "/", sorted
     features: Mapping[str, Float32Array]  # (n, dim) each
-    labels: NDArray[np.int64] | None  # -1 where a image has no class
+    labels: NDArray[np.int64] | None  # -1 where an image has no class
     class_names: tuple[str, ...]
-    skipped: Mapping[str, str]  # path: why it could not be described
-    fitted_on: tuple[str, ...]  # images that the features which learn were fitted on here
-    parameters: Mapping[str, Mapping[str, str]]  # of each feature, as text
+    skipped: Mapping[str, str]  # path: reason
+    fitted_on: tuple[str, ...]  # images that extract() fitted the learning features on
+    parameters: Mapping[str, Mapping[str, str]]  # of each feature, as strings
 
     def __post_init__(self) -> None:
         n = len(self.paths)
@@ -59,7 +59,7 @@ class Extracted:
 
 
 def load_features(path: str | os.PathLike[str]) -> Extracted:
-    """Read what :func:`~bittern.features.extract.extract` wrote; all of it is in memory then."""
+    """Read a file that :func:`~bittern.features.extract.extract` wrote, all of it into memory."""
     source = existing_file(path)
     with reading(source, "file of features"):
         stored = stored_arrays(source)
@@ -77,7 +77,7 @@ def write_features(
     features: Mapping[str, Iterable[Float32Array]],
     parameters: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Write the file whole or not at all; the rows of a feature come in pieces, one at a time."""
+    """Write the file whole or not at all; the rows of a feature come in blocks."""
     about = json.dumps({"format": FORMAT, "version": VERSION, "features": parameters})
     n = len(others["paths"])
     with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
@@ -85,16 +85,16 @@ def write_features(
             array = np.asarray(value, None if np.size(value) else np.str_)
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 npy.write_array(member, array, allow_pickle=False)
-        for name, pieces in features.items():
+        for name, blocks in features.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                for piece in _with_header(pieces, n):
-                    member.write(piece)
+                for content in _npy_content(blocks, n):
+                    member.write(content)
 
 
-def _with_header(pieces: Iterable[Float32Array], n: int) -> Iterator[bytes]:
-    """The octets of an ``.npy`` file of ``n`` rows in all."""
+def _npy_content(blocks: Iterable[Float32Array], n: int) -> Iterator[bytes]:
+    """The bytes of an ``.npy`` file with ``n`` rows in total."""
     width: int | None = None
-    for rows in pieces:
+    for rows in blocks:
         if width is None:
             width = rows.shape[1]
             head = io.BytesIO()
@@ -106,11 +106,11 @@ def _with_header(pieces: Iterable[Float32Array], n: int) -> Iterator[bytes]:
 
 def _about(source: Path, stored: Mapping[str, StoredArray]) -> dict[str, Any]:
     if "about" not in stored:
-        raise FileError(f"{source}: is no file of features that extract() wrote.")
+        raise FileError(f"{source}: is not a file of features that extract() wrote.")
     about = json.loads(str(stored["about"].load()))
     if about.get("format") != FORMAT or about.get("version") != VERSION:
         raise FileError(
-            f"{source}: is no file of features of this version of the package "
+            f"{source}: is not a file of features of this version of the package "
             f"({about.get('format')}, {about.get('version')})."
         )
     if lacking := sorted({*OTHERS, *about["features"]} - set(stored)):

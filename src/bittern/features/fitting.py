@@ -11,12 +11,10 @@ import numpy as np
 from sklearn.base import clone
 
 from bittern.errors import FileError, InputError
-from bittern.features.base import Feature
-from bittern.features.gathering import Gathered
-from bittern.features.images import to_image
-from bittern.features.parts import Parts, feature_key, learned
-from bittern.io.files import atomic_write
-from bittern.io.npz import stored_arrays
+from bittern.features.base import Feature, ImageFiles, to_image
+from bittern.features.chunks import Parts, feature_key
+from bittern.io.models import learned_attributes
+from bittern.io.npz import stored_arrays, write_arrays
 from bittern.progress import track
 
 __all__ = ["Fitted", "fit_features", "has_to_learn"]
@@ -32,12 +30,12 @@ class Fitted:
 
 def has_to_learn(feature: Feature) -> bool:
     """Whether a feature has a ``fit`` of its own and has not been fitted."""
-    return type(feature).fit is not Feature.fit and not learned(feature)
+    return type(feature).fit is not Feature.fit and not learned_attributes(feature)
 
 
 def fit_features(
     features: Sequence[Feature],
-    images: Gathered,
+    images: ImageFiles,
     parts: Parts,
     *,
     sample: int,
@@ -46,7 +44,7 @@ def fit_features(
 ) -> Fitted:
     """Fit copies of the features that have to learn, all on the same images drawn at random.
 
-    What they learn is kept among the parts, so that going on later goes on with the same.  If
+    What they learn is kept among the parts, so that a later call resumes with the same.  With
     ``skips``, images that cannot be read are left out of the sample.
     """
     if not any(map(has_to_learn, features)):
@@ -80,15 +78,14 @@ def _readable(root: Path, paths: Sequence[str]) -> Iterator[str]:
 
 
 def _fitted(feature: Feature, root: Path, paths: Sequence[str], place: Path) -> Feature:
-    """The feature with what it learned before, if that is kept; else newly fitted, and kept."""
+    """A copy of the feature with what it learned before, or newly fitted and kept."""
     copy = clone(feature)
     try:
         state = {name: array.load() for name, array in stored_arrays(place).items()}
     except FileError:  # not there yet, or damaged
         copy.fit([root / path for path in paths])
-        state = {name: _storable(value, name, feature) for name, value in learned(copy).items()}
-        with atomic_write(place) as file:
-            np.savez(file, allow_pickle=False, **state)
+        learned = learned_attributes(copy)
+        write_arrays(place, {name: _storable(v, name, feature) for name, v in learned.items()})
         return copy
     for name, array in state.items():
         setattr(copy, name, array if array.ndim else array.item())

@@ -1,4 +1,4 @@
-"""The gist of a image: how much structure of each scale and direction there is, and where."""
+"""Gist: the strength of edges in an image by scale, direction and place."""
 
 from __future__ import annotations
 
@@ -10,48 +10,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, check_count
-from bittern.features.base import ImageFeature
-from bittern.features.images import ImageArray
+from bittern.features.base import ImageArray, ImageFeature
 
 __all__ = ["Gist"]
 
-LARGEST = 128  # pixels of a side, if the caller names no size
-MARGIN = 32  # pixels by which a image is mirrored beyond its edges, against wrapping around
-CUTOFF, EDGE = 4, 5  # of the prefilter: cycles a image, and pixels mirrored beyond its edges
-TOP_FREQUENCY, RATIO = 0.3, 1.85  # cycles a pixel of the finest scale; from scale to scale
-SHARPNESS, FLOOR = 3.5, 0.2  # of the filters along the radius; of the local deviation
-NEGLIGIBLE = 1e-7  # gains this small are below the rounding of float32
-FLAT = 1e-3  # grey levels: what varies less is rounding
+LARGEST = 128  # pixels of a side, by default
+MARGIN = 32  # pixels mirrored beyond each edge before filtering, which wraps around
+CUTOFF, EDGE = 4, 5  # of the prefilter: cycles per image, and pixels mirrored beyond each edge
+TOP_FREQUENCY, RATIO = 0.3, 1.85  # cycles per pixel at the finest scale; ratio between scales
+SHARPNESS, FLOOR = 3.5, 0.2  # of the filters along the radius; least local deviation
+NEGLIGIBLE = 1e-7  # gains below the rounding of float32
+FLAT = 1e-3  # grey levels; smaller variation is rounding
 
 
 class Gist(ImageFeature):
     r"""Mean strength of edges by scale, direction and place: 4 × 8 × 4 × 4 = 512 numbers.
 
     The image is made grey (the mean of red, green and blue), cropped to its central square,
-    brought to ``size`` pixels a side, and stretched to 0 … 255.  Then its contrast is evened out,
+    resized to ``size`` pixels a side, and stretched to 0 … 255.  Then its contrast is equalised,
 
     .. math:: u = \log(1 + x), \qquad v = u - g * u, \qquad
         p = \frac{v}{0.2 + \sqrt{g * v^2}},
 
-    with g the low-pass filter of gain :math:`\exp(-|k|^2 \ln 2 / 4^2)` at k cycles a image
-    (mirrored by 5 pixels at each edge).  Filter (s, o) has the gain, at a frequency of f cycles a
-    pixel in direction φ,
+    with g the low-pass filter of gain :math:`\exp(-|k|^2 \ln 2 / 4^2)` at k cycles per image
+    (mirrored by 5 pixels at each edge).  Filter (s, o) has, at a frequency of f cycles per pixel
+    in direction φ, the gain
 
     .. math:: G_{so}(f, \varphi) = \exp\left(-3.5 \left(\frac{f}{f_s} - 1\right)^2
         - 2\pi \left(\frac{O}{8}\right)^2 (\varphi + \pi o / O)^2\right),
         \qquad f_s = \frac{0.3}{1.85^s},
 
-    for scales s = 0 … S - 1 and orientations o = 0 … O - 1, the angle taken in [-π, π].  A value of
-    the row is the mean of :math:`|G_{so} * p|` (p mirrored by 32 pixels at each edge) over a block
-    of ``n_blocks`` × ``n_blocks``; rows run by scale, orientation, column of blocks and row of
-    blocks, the last fastest.  A image that is all of one grey has only zeros.
+    for scales s = 0 … S - 1 and orientations o = 0 … O - 1, the angle taken in [-π, π].  The values
+    are the means of :math:`|G_{so} * p|` (p mirrored by 32 pixels at each edge) over the blocks of
+    an ``n_blocks`` × ``n_blocks`` grid, ordered by scale, orientation, column of blocks and row of
+    blocks, the last fastest.  An image of one grey has only zeros.
 
-    ``size=None`` keeps the shorter side of each image, but for at most 128 pixels: filters are
-    measured in pixels, so for a collection of small images of many sizes name one.  Sides are at
-    least ``n_blocks``.
+    ``size=None`` keeps the shorter side of each image, up to 128 pixels.  The filters are measured
+    in pixels, so set a size for a collection of small images of many sizes.  Sides are at least
+    ``n_blocks``.
 
     References: [Oliva-Torralba-2001]; the constants are those of the authors' published program,
-    and images of CIFAR-10 have the rows that are in use for it.
+    and for CIFAR-10 the rows equal the published ones.
     """
 
     name = "gist"
@@ -77,18 +76,18 @@ class Gist(ImageFeature):
 
     def _describe(self, image: ImageArray) -> Float32Array:
         side = self.size or max(self.n_blocks, min(*image.shape[:2], LARGEST))
-        even = _prefiltered(_stretched(_grey_square(image, side)))
+        equalised = _prefiltered(_stretched(_grey_square(image, side)))
         means = _block_means(side, self.n_blocks)
-        # The means are transposed, as the columns of blocks come before their rows.
-        found = [
+        # Transposed, because the columns of blocks come before the rows.
+        blocks = [
             np.matmul(means, np.matmul(strength, means.T)).transpose(0, 2, 1)
-            for strength in _strengths(even, self.n_scales, self.n_orientations)
+            for strength in _strengths(equalised, self.n_scales, self.n_orientations)
         ]
-        return np.concatenate(found).ravel()
+        return np.concatenate(blocks).ravel()
 
 
 def _grey_square(image: ImageArray, side: int) -> Float32Array:
-    """The central square in grey, ``(side, side)``; averaged over pixels if it shrinks."""
+    """The central square in grey, ``(side, side)``; shrinking averages over pixels."""
     from PIL import Image
 
     shorter = min(image.shape[:2])
@@ -102,7 +101,7 @@ def _grey_square(image: ImageArray, side: int) -> Float32Array:
 
 
 def _stretched(grey: Float32Array) -> Float32Array:
-    """From 0 to 255; all 0 if there is but one grey."""
+    """Stretch to 0 … 255; all 0 if there is only one grey."""
     lowest, highest = grey.min(), grey.max()
     if highest - lowest < FLAT:
         return np.zeros_like(grey)
@@ -110,7 +109,7 @@ def _stretched(grey: Float32Array) -> Float32Array:
 
 
 def _prefiltered(grey: Float32Array) -> Float32Array:
-    """Without slow changes of brightness, and with about the same contrast everywhere."""
+    """Remove slow changes of brightness and equalise the local contrast."""
     u = np.pad(np.log1p(grey), EDGE, mode="symmetric")
     gain = _low_pass(len(u))
     v = u - _smoothed(u, gain)
@@ -134,9 +133,9 @@ def _low_pass(n: int) -> Float32Array:
 def _strengths(values: Float32Array, n_scales: int, n_orientations: int) -> Iterator[Float32Array]:
     """For each scale the moduli of the filtered image, ``(n_orientations, side, side)``.
 
-    A filter's gain is nothing outside a band of low frequencies.  So only these are transformed
-    back, first along rows and then, of the columns within the image, along columns.  The band is
-    moved to begin at frequency 0, which turns the phase of the result but not its modulus.
+    A filter's gain is negligible outside a band of low frequencies.  So only the band is
+    transformed back: first along the rows, then along those columns that lie within the image.
+    Shifting the band to begin at frequency 0 changes the phase of the result, not its modulus.
     """
     from scipy.fft import fft2, ifft
 
@@ -150,9 +149,9 @@ def _strengths(values: Float32Array, n_scales: int, n_orientations: int) -> Iter
 
 
 class _Scale(NamedTuple):
-    """The filters of a scale."""
+    """The filters of one scale."""
 
-    band: NDArray[np.intp]  # (n_band,) neighbouring frequencies where a gain is above nothing
+    band: NDArray[np.intp]  # (n_band,) consecutive frequencies with a gain above NEGLIGIBLE
     gains: Float32Array  # (n_orientations, n_band, n_band)
 
 
@@ -178,7 +177,7 @@ def _scale(n: int, centre: float, n_orientations: int) -> _Scale:
 
 @lru_cache(maxsize=8)
 def _block_means(side: int, n_blocks: int) -> Float32Array:
-    """``(n_blocks, side)``: times a vector, its means over blocks of about the same length."""
+    """The matrix ``(n_blocks, side)`` that takes a vector to its means over blocks."""
     edges = np.arange(n_blocks + 1) * side // n_blocks
     at, starts, ends = np.arange(side), edges[:-1, None], edges[1:, None]
     inside = (at >= starts) & (at < ends)
@@ -186,7 +185,7 @@ def _block_means(side: int, n_blocks: int) -> Float32Array:
 
 
 def _frozen(values: NDArray[np.floating]) -> Float32Array:
-    """As float32 that nobody can change, for what is kept."""
+    """As read-only float32, for the caches."""
     frozen = values.astype(np.float32)
     frozen.flags.writeable = False
     return frozen

@@ -1,25 +1,23 @@
-"""Visual words: the local patches of a image, counted by kind."""
+"""Visual words: the local patches of an image, counted by kind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float32Array, check_choice, check_count
-from bittern.errors import InputError, MissingExtraError, NotFittedError
-from bittern.features.base import ImageFeature
-from bittern.features.images import ImageArray, iter_images
+from bittern.checks import Float32Array, check_choice, check_count, import_extra
+from bittern.errors import InputError, NotFittedError
+from bittern.features.base import ImageArray, ImageFeature, iter_images
 from bittern.progress import track
 
 __all__ = ["VisualWords"]
 
 DIM = 128  # numbers of a descriptor
-LENGTH = 512  # about the Euclidean length that OpenCV gives a descriptor
+LENGTH = 512  # roughly the Euclidean length of OpenCV's descriptors
 NEAREST, VARIANCE = 3, 6250.0  # r and σ² of soft assignment, for descriptors of that length
 N_ROUNDS = 20  # of k-means
 ASSIGNMENTS = ("hard", "soft")
@@ -27,28 +25,28 @@ NORMS = ("l1", "l2", "none")
 
 
 class VisualWords(ImageFeature):
-    r"""How often each of ``n_words`` kinds of local patch occurs in a image.
+    r"""How often each kind of local patch occurs in an image.
 
-    SIFT [Lowe-2004] finds the key points of a image and describes the patch around each by 128
-    numbers d; k-means over such descriptors of the training images gives the words
-    :math:`c_1, \ldots, c_n`, kept in ``words_``.  With hard assignment a descriptor counts 1 for
-    the word nearest to it [Sivic-Zisserman-2003]; with ``assignment="soft"`` it counts for each i
-    of its r = 3 nearest words
+    SIFT [Lowe-2004] finds the key points of an image and describes the patch around each by 128
+    numbers d; k-means over such descriptors of the training images gives ``n_words`` words
+    :math:`c_1, \ldots, c_n`, kept in ``words_``.  With hard assignment a descriptor adds 1 to the
+    word nearest to it [Sivic-Zisserman-2003]; with ``assignment="soft"`` it adds to each word i of
+    its r = 3 nearest words
 
     .. math:: w_i = \frac{\exp(-\|d - c_i\|^2 / 2\sigma^2)}
         {\sum_{j=1}^{r} \exp(-\|d - c_j\|^2 / 2\sigma^2)}, \qquad \sigma^2 = 6250,
 
-    so that it still counts 1 in all [Philbin-Chum-Isard-Sivic-Zisserman-2008].  A row is then
-    divided by its sum (``normalise="l1"``), by its Euclidean length (``"l2"``) or by nothing
-    (``"none"``).  A image without key points, as one of a single colour, has a row of zeros.
+    so that it still adds 1 in total [Philbin-Chum-Isard-Sivic-Zisserman-2008].  A row is then
+    divided by its sum (``normalise="l1"``), by its Euclidean length (``"l2"``) or left as it is
+    (``"none"``).  An image without key points, such as one of a single colour, has a row of zeros.
 
-    ``root=True`` takes :math:`512 \sqrt{d / \|d\|_1}` for d, so that Euclidean distances compare
-    them as Hellinger's does [Arandjelovic-Zisserman-2012].  ``dense=step`` describes upright
-    patches of twice that many pixels a side, on a grid of that step, instead of key points; patches
-    without any gradient are left out.
+    ``root=True`` replaces d by :math:`512 \sqrt{d / \|d\|_1}`, so that Euclidean distances become
+    Hellinger distances [Arandjelovic-Zisserman-2012].  ``dense=step`` describes upright patches of
+    ``2 * step`` pixels a side, on a grid of that step, instead of key points; patches without any
+    gradient are left out.
 
     Images with a side longer than ``max_side`` pixels are first scaled down to it.  Words are
-    learned from at most ``n_descriptors`` descriptors, drawn at random from all images alike.
+    learned from at most ``n_descriptors`` descriptors, drawn at random, equally many per image.
     """
 
     name = "visual-words"
@@ -90,7 +88,7 @@ class VisualWords(ImageFeature):
         return self
 
     def transform(self, X: Any) -> Float32Array:
-        """A row of ``n_words`` for each image."""
+        """One row of ``n_words`` numbers for each image."""
         if not hasattr(self, "words_"):
             raise NotFittedError(f"{self._title}: call fit() before transform().")
         return super().transform(X)
@@ -117,14 +115,14 @@ class VisualWords(ImageFeature):
         return _normalised(counts, self.normalise)
 
     def _descriptors(self, image: ImageArray) -> Float32Array:
-        """The descriptors ``(n, 128)`` of a image, none with only zeros."""
+        """The descriptors ``(n, 128)`` of an image, without all-zero ones."""
         grey = _grey(image, self.max_side)
         found = _at_key_points(grey) if self.dense is None else _on_grid(grey, self.dense)
         found = found[found.any(axis=1)]
         return _root(found) if self.root else found
 
     def _sample(self, X: Any, rng: np.random.Generator) -> Float32Array:
-        """At most ``n_descriptors`` of all images, about as many of each."""
+        """At most ``n_descriptors`` of all images, about equally many per image."""
         share = -(-self.n_descriptors // max(1, len(X)))
         images = track(iter_images(X, self._title), f"{self._title}: learning words", len(X))
         parts = [_some(self._descriptors(image), share, rng) for image in images]
@@ -162,7 +160,7 @@ def _root(descriptors: Float32Array) -> Float32Array:
 
 
 def _some(rows: Float32Array, most: int, rng: np.random.Generator) -> Float32Array:
-    """The rows, or that many at random, in their order."""
+    """At most ``most`` of the rows, drawn at random, in their order."""
     if len(rows) <= most:
         return rows
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]
@@ -171,7 +169,7 @@ def _some(rows: Float32Array, most: int, rng: np.random.Generator) -> Float32Arr
 def _centres(sample: Float32Array, n_words: int, seed: int) -> Float32Array:
     """Centres ``(n_words, 128)`` of k-means."""
     faiss = _faiss()
-    # All of the sample is used; and few points for each word are no reason to warn.
+    # Use the whole sample, and do not warn of few points per word.
     bounds = {"min_points_per_centroid": 1, "max_points_per_centroid": len(sample)}
     with _one_thread():
         means = faiss.Kmeans(DIM, n_words, niter=N_ROUNDS, seed=seed, **bounds)
@@ -182,14 +180,14 @@ def _centres(sample: Float32Array, n_words: int, seed: int) -> Float32Array:
 def _nearest(
     descriptors: Float32Array, words: Float32Array, k: int
 ) -> tuple[Float32Array, NDArray[np.int64]]:
-    """Squared distances of the k nearest words, and which they are; each ``(n, k)``."""
+    """Squared distances and numbers of the k nearest words; each ``(n, k)``."""
     faiss = _faiss()
     with _one_thread():
         return faiss.knn(np.ascontiguousarray(descriptors), words, k)
 
 
 def _weights(squares: Float32Array) -> NDArray[np.float64]:
-    """What a descriptor counts for each of its nearest words; 1 in all."""
+    """What a descriptor adds to each of its nearest words; 1 in total."""
     further = squares.astype(np.float64) - squares.min(axis=1, keepdims=True)
     weights = np.exp(-further / (2 * VARIANCE))
     return weights / weights.sum(axis=1, keepdims=True)
@@ -203,7 +201,7 @@ def _normalised(counts: NDArray[np.float64], norm: str) -> Float32Array:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """FAISS on one thread, as the last digits of its sums depend on how many there are."""
+    """FAISS on one thread, because rounding depends on the number of threads."""
     faiss = _faiss()
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
@@ -214,17 +212,8 @@ def _one_thread() -> Iterator[None]:
 
 
 def _opencv() -> Any:
-    return _library("cv2", "OpenCV")
+    return import_extra("cv2", "OpenCV", "features", "VisualWords")
 
 
 def _faiss() -> Any:
-    return _library("faiss", "FAISS")
-
-
-def _library(module: str, name: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError:
-        raise MissingExtraError(
-            f"VisualWords: needs {name}; pip install 'bittern[features]'."
-        ) from None
+    return import_extra("faiss", "FAISS", "features", "VisualWords")

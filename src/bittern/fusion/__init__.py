@@ -1,8 +1,8 @@
-"""Several sources of evidence to one ranking, one file a method.
+"""Several sources of evidence to one ranking.
 
 A fusion takes scores ``(sources, queries, items)``, larger is better, and gives one score for each
-item of each query.  Turned into distances they make a :class:`~bittern.TieProfile`, so that every
-metric applies:
+item of each query.  Negated, these scores are distances for a :class:`~bittern.TieProfile`, so that
+every metric applies:
 
 >>> import numpy as np, bittern as bt
 >>> scores = np.array([[[0.9, 0.2, 0.1]], [[5.0, 9.0, 1.0]]])  # two sources, a query, three items
@@ -15,11 +15,7 @@ metric applies:
 
 from __future__ import annotations
 
-from bittern.fusion.borda import borda
-from bittern.fusion.comb_max import comb_max
-from bittern.fusion.comb_min import comb_min
-from bittern.fusion.comb_mnz import comb_mnz
-from bittern.fusion.comb_sum import comb_sum
+from bittern.fusion.combine import comb_max, comb_min, comb_mnz, comb_sum, weighted_sum
 from bittern.fusion.examples import (
     Ranking,
     draw_negatives,
@@ -28,8 +24,8 @@ from bittern.fusion.examples import (
     similarity,
 )
 from bittern.fusion.lists import FusedLists, FusedRun, fuse_hits, fuse_lists, fuse_runs
-from bittern.fusion.normalise import NORMALISATIONS
 from bittern.fusion.predictor import STATISTICS, WeightPredictor, score_statistics
+from bittern.fusion.ranks import borda, reciprocal_rank
 from bittern.fusion.raster import (
     OracleWeights,
     RasterFusion,
@@ -37,11 +33,23 @@ from bittern.fusion.raster import (
     precision_of_weights,
     simplex,
 )
-from bittern.fusion.reciprocal_rank import reciprocal_rank
-from bittern.fusion.sources import Fusion
+from bittern.fusion.scores import NORMALISATIONS, Fusion
 from bittern.fusion.svm import SVMFusion
-from bittern.fusion.table import FUSIONS
-from bittern.fusion.weighted_sum import weighted_sum
+from bittern.registry import Registry
+
+#: Every fusion that needs no training, by its name.
+FUSIONS: Registry[Fusion] = Registry(
+    "fusion",
+    {
+        "comb-min": comb_min,
+        "comb-max": comb_max,
+        "comb-sum": comb_sum,
+        "comb-mnz": comb_mnz,
+        "borda": borda,
+        "reciprocal-rank": reciprocal_rank,
+        "weighted-sum": weighted_sum,
+    },
+)
 
 __all__ = [
     "FUSIONS",

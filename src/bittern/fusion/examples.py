@@ -1,4 +1,4 @@
-"""Retrieval from examples: distance-weighted nearest neighbours, wanted and unwanted."""
+"""Retrieval from positive and negative examples by distance-weighted nearest neighbours."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from bittern.checks import (
     check_array,
     check_count,
+    check_number,
     check_positions,
     check_same_length,
     check_vectors,
@@ -23,9 +24,9 @@ __all__ = ["Ranking", "draw_negatives", "rank_by_examples", "similarities", "sim
 
 Positions: TypeAlias = NDArray[np.int64]
 
-K = 40  # examples that count; the paper does not tell its number
+K = 40  # nearest examples that count; the paper does not print its number
 EPSILON = 1e-6
-MEMORY = 1 << 26  # octets of distances that a thread holds at once
+MEMORY = 1 << 26  # bytes of distances that a thread holds at once
 
 
 class Ranking(NamedTuple):
@@ -44,34 +45,30 @@ def similarity(
     power: float = 1.0,
     epsilon: float = EPSILON,
 ) -> NDArray[np.float64]:
-    r"""How much each database row is like the positive examples, and unlike the negative ones.
+    r"""How similar each database row is to the positive examples and not to the negative ones.
 
     .. math::
 
         \mathrm{Sim}(Q, T) = \frac{\sum_{q \in Q} (d(T, q) + \varepsilon)^{-1}}
             {\sum_{n \in N} (d(T, n) + \varepsilon)^{-1} + \varepsilon}
 
-    where d is the L1 distance to the ``power``, and Q and N are those of the positive and of the
-    negative examples that are among the k nearest to T of both together (all, if there are fewer).
-    Of equally near examples, positive ones go before negative ones, and each in the order given.
-    An item whose k nearest are all negative has similarity 0.
+    where d is the L1 distance raised to ``power``.  The k examples nearest to T, positive and
+    negative together, are split into positive ones Q and negative ones N.  Of equally near
+    examples, positive ones come before negative ones, and each kind in the given order.  An item
+    whose k nearest examples are all negative has similarity 0.
 
-    The three arguments are vectors ``(n, dim)`` of one feature; a value for each database row comes
-    back.
+    The three arguments are vectors ``(n, dim)`` of one feature; the result has one value for each
+    database row.
 
     Reference: 2.2 of [Yavlinsky-2004], where the power is 1, and 3 for the bag of words; the
     default k is ours.
     """
-    wanted, unwanted = (
-        check_vectors(rows, f"similarity: {name}")
-        for rows, name in ((positives, "positives"), (negatives, "negatives"))
-    )
-    check_same_length(wanted.shape[1], unwanted.shape[1], "similarity: dimensions of examples")
-    pool = np.concatenate([wanted, unwanted])
-    first, second = np.arange(len(wanted)), np.arange(len(wanted), len(pool))
-    return similarities(
-        first[None], second[None], pool, database, k=k, power=power, epsilon=epsilon
-    )[0]
+    positive = check_vectors(positives, "similarity: positives")
+    negative = check_vectors(negatives, "similarity: negatives")
+    check_same_length(positive.shape[1], negative.shape[1], "similarity: dimensions of examples")
+    pool, n = np.concatenate([positive, negative]), len(positive)
+    first, second = np.arange(n)[None], np.arange(n, len(pool))[None]
+    return similarities(first, second, pool, database, k=k, power=power, epsilon=epsilon)[0]
 
 
 def rank_by_examples(
@@ -83,9 +80,7 @@ def rank_by_examples(
     power: float = 1.0,
     epsilon: float = EPSILON,
 ) -> Ranking:
-    """The database from most to least like the examples, by :func:`similarity`.
-
-    Equally similar items stand in the order of the database.
+    """The database ranked by :func:`similarity`; equally similar items keep their order.
 
     >>> import bittern as bt
     >>> database = [[0.0, 0.1], [0.9, 1.0], [1.0, 1.0]]
@@ -111,34 +106,29 @@ def similarities(
 ) -> NDArray[np.float64]:
     """:func:`similarity` of many queries to every database row, ``(n_queries, n_database)``.
 
-    ``positives`` has the positions in ``pool`` of each query's examples: a list of arrays, or rows
-    of one length where -1 stands for none.  ``negatives`` is ``(n_queries, n_negatives)`` positions
-    in ``pool``, as :func:`draw_negatives` gives them.  Distances are in single precision, and that
-    of an example and an item is computed once for all queries.
+    ``positives`` holds the positions in ``pool`` of each query's examples: a list of arrays, or
+    rows of one length padded with -1.  ``negatives`` is ``(n_queries, n_negatives)`` positions in
+    ``pool``, as :func:`draw_negatives` returns them.  Distances are in single precision; that of
+    an example and an item is computed once for all queries.
     """
-    wanted, offsets = _listed(positives)
-    unwanted = check_array(negatives, "similarities: negatives")
+    positive, offsets = _flattened(positives)
+    negative = _check_negatives(negatives, len(offsets) - 1)
     check_count(k, "similarities: k")
-    _check_number(power, "similarities: power")
-    _check_number(epsilon, "similarities: epsilon")
-    examples, items = _singles(pool, "pool"), _singles(database, "database")
+    check_number(power, "similarities: power", above=0)
+    check_number(epsilon, "similarities: epsilon", above=0)
+    examples, items = _float32(pool, "pool"), _float32(database, "database")
     check_same_length(
         examples.shape[1], items.shape[1], "similarities: dimensions of pool and database"
     )
-    if unwanted.ndim != 2 or len(unwanted) != len(offsets) - 1 or unwanted.dtype.kind not in "iu":
-        raise InputError(
-            f"similarities: negatives must be positions ({len(offsets) - 1}, n_negatives), "
-            f"got {unwanted.dtype} of shape {unwanted.shape}."
-        )
-    wanted = check_positions(wanted, "similarities: positives", len(examples))
-    flat = check_positions(unwanted.ravel(), "similarities: negatives", len(examples))
-    used, place = np.unique(np.concatenate([wanted, flat]), return_inverse=True)
-    queries = place[: len(wanted)], offsets, place[len(wanted) :].reshape(unwanted.shape)
+    positive = check_positions(positive, "similarities: positives", len(examples))
+    flat = check_positions(negative.ravel(), "similarities: negatives", len(examples))
+    used, place = np.unique(np.concatenate([positive, flat]), return_inverse=True)
+    queries = place[: len(positive)], offsets, place[len(positive) :].reshape(negative.shape)
     examples = np.ascontiguousarray(examples[used])
-    out = np.empty((len(unwanted), len(items)))
+    out = np.empty((len(negative), len(items)))
 
     def work(some: slice) -> None:
-        from bittern.kernels.examples import city_block, nearest_examples
+        from bittern.kernels.fusion import city_block, nearest_examples
 
         distances = np.empty((some.stop - some.start, len(examples)), np.float32)
         city_block(items[some], examples, distances)
@@ -146,14 +136,15 @@ def similarities(
         nearest_examples(closeness, *queries, k, epsilon, out[:, some])
 
     blocks = _blocks(len(items), len(examples), available_threads(n_threads))
-    done: list[int] = [0]
+    done = 0
 
-    def tell(some: slice) -> None:
-        done[0] += some.stop - some.start
+    def report(some: slice) -> None:
+        nonlocal done
+        done += some.stop - some.start
         if progress is not None:
-            progress(done[0], len(items))
+            progress(done, len(items))
 
-    run_blocks(work, blocks, n_threads, tell)
+    run_blocks(work, blocks, n_threads, report)
     return out
 
 
@@ -164,12 +155,12 @@ def draw_negatives(
     *,
     random_state: int | None = 0,
 ) -> Positions:
-    """Positions of negative examples for each query, drawn at random from the candidates.
+    """Positions ``(n_queries, n_negatives)`` of negative examples, drawn from the candidates.
 
-    No example comes twice in a row, or is among the query's own positives, which are as in
-    :func:`similarities`.  The rows are ``(n_queries, n_negatives)``; the default number is ours.
+    The examples of a query are distinct and exclude its own positives, which are given as in
+    :func:`similarities`.  The default number is ours.
     """
-    wanted, offsets = _listed(positives)
+    positive, offsets = _flattened(positives)
     given = np.unique(check_array(candidates, "draw_negatives: candidates"))
     if given.dtype.kind not in "iu":
         raise InputError(f"draw_negatives: candidates must be positions, got {given.dtype}.")
@@ -177,7 +168,7 @@ def draw_negatives(
     rng = np.random.default_rng(random_state)
     out = np.empty((len(offsets) - 1, n_negatives), np.int64)
     for q, row in enumerate(out):
-        others = np.setdiff1d(given, wanted[offsets[q] : offsets[q + 1]], assume_unique=True)
+        others = np.setdiff1d(given, positive[offsets[q] : offsets[q + 1]], assume_unique=True)
         if len(others) < n_negatives:
             raise InputError(
                 f"draw_negatives: query {q} leaves {len(others)} candidates, "
@@ -187,8 +178,8 @@ def draw_negatives(
     return out
 
 
-def _listed(positives: Any) -> tuple[Positions, Positions]:
-    """All positions in one array, and where each query's begin."""
+def _flattened(positives: Any) -> tuple[Positions, Positions]:
+    """All positions in one array, and the offset of each query's."""
     rows = list(positives)
     listed = [check_array(row, "positives") for row in rows]
     for q, row in enumerate(listed):
@@ -200,23 +191,28 @@ def _listed(positives: Any) -> tuple[Positions, Positions]:
     there = [row[row != -1].astype(np.int64) for row in listed]
     for q, row in enumerate(there):
         if not len(row):
-            raise InputError(f"positives must hold an example of every query, {q} has none.")
+            raise InputError(f"positives must hold an example of every query, query {q} has none.")
     if not there:
         raise InputError("positives must hold at least one query, got none.")
     return np.concatenate(there), np.concatenate([[0], np.cumsum([len(row) for row in there])])
 
 
-def _singles(vectors: ArrayLike, name: str) -> NDArray[np.float32]:
+def _check_negatives(negatives: ArrayLike, n_queries: int) -> NDArray[Any]:
+    given = check_array(negatives, "similarities: negatives")
+    if given.ndim != 2 or len(given) != n_queries or given.dtype.kind not in "iu":
+        raise InputError(
+            f"similarities: negatives must be positions ({n_queries}, n_negatives), "
+            f"got {given.dtype} of shape {given.shape}."
+        )
+    return given
+
+
+def _float32(vectors: ArrayLike, name: str) -> NDArray[np.float32]:
     return check_vectors(vectors, f"similarities: {name}").astype(np.float32, copy=False)
 
 
-def _check_number(value: float, name: str) -> None:
-    if not 0 < value < np.inf:
-        raise InputError(f"{name} must be a number above 0, got {value!r}.")
-
-
 def _blocks(n_items: int, n_examples: int, n_threads: int) -> list[slice]:
-    """Blocks of items that bound the memory and are enough for every thread, with some to spare."""
+    """Blocks of items that bound the memory, several for each thread."""
     row = 12 * n_examples
     share = -(-n_items // (4 * n_threads))
     return row_blocks(n_items, row, min(MEMORY, row * share))

@@ -1,4 +1,4 @@
-"""Fusing ranked lists: what searches found, and TREC runs."""
+"""Fusing ranked lists: results of searches, and TREC runs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import Float64Array, check_array, check_type
 from bittern.errors import InputError
-from bittern.fusion.table import FUSIONS
 from bittern.index.hits import Hits
 from bittern.io.trec import Run
 
 __all__ = ["FusedLists", "FusedRun", "fuse_hits", "fuse_lists", "fuse_runs"]
 
-Found: TypeAlias = tuple[ArrayLike, ArrayLike]  # ids and scores of one query
+RankedList: TypeAlias = tuple[ArrayLike, ArrayLike]  # ids and scores of one query
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FusedLists:
-    """One list for each query, best first; of equal scores the smaller id first.
+    """One list for each query, best first; equal scores are ordered by id.
 
-    ``missing[s]`` counts the pairs of a query and an item that source s lacks and another has.
+    ``missing[s]`` counts the pairs of a query and an item that only other sources have.
     """
 
     ids: list[NDArray[Any]]
@@ -34,10 +33,10 @@ class FusedLists:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FusedRun:
-    """A fused run, and what the single runs lacked.
+    """A fused run, and what the single runs lack.
 
-    ``missing[s]`` counts the pairs of a query and a document that run s lacks and another has;
-    ``missing_queries[s]`` the queries of which it has nothing at all.
+    ``missing[s]`` counts the pairs of a query and a document that only other runs have, and
+    ``missing_queries[s]`` the queries for which run s has nothing.
     """
 
     run: Run
@@ -46,18 +45,18 @@ class FusedRun:
 
 
 def fuse_lists(
-    lists: Sequence[Sequence[Found]],
+    lists: Sequence[Sequence[RankedList]],
     method: str = "comb-sum",
     *,
     normalise: str | None = None,
     weights: ArrayLike | None = None,
 ) -> FusedLists:
-    """Fuse what several sources found for each query.
+    """Fuse the lists that several sources have for each query.
 
-    ``lists[s][q]`` is ids and scores, larger is better, that source s has for query q; each id
-    once, in any order, none at all if nothing was found.  The items of a query are those that any
-    source has; those that a source lacks are missing as the method, a name in ``FUSIONS``, says.
-    The normalisation is the method's own if none is named.
+    ``lists[s][q]`` is the ids and the scores, larger is better, of source s for query q: each id
+    once, in any order, possibly empty.  The items of a query are those of all its lists; an item
+    that a source lacks counts as not retrieved by it.  ``method`` is a name in ``FUSIONS``, and
+    ``normalise`` defaults to the method's own.
 
     >>> import bittern as bt
     >>> first, second = ([4, 7], [0.9, 0.1]), ([7, 8], [2.0, 1.0])
@@ -67,6 +66,8 @@ def fuse_lists(
     """
     if not lists or len({len(source) for source in lists}) != 1:
         raise InputError("fuse_lists: needs at least one source, all with the same queries.")
+    from bittern.fusion import FUSIONS
+
     fuse = FUSIONS[method]
     options: dict[str, Any] = {"weights": weights}
     if normalise is not None:
@@ -78,7 +79,7 @@ def fuse_lists(
         items, table = _table([_checked(*found) for found in query])
         missing += np.isnan(table).sum(axis=1)
         fused = fuse(table, **options) if len(items) else np.zeros(0)
-        order = np.argsort(-fused, kind="stable")  # (items ascend, so ties do)
+        order = np.argsort(-fused, kind="stable")  # ties stay in the order of ids
         ids.append(items[order])
         scores.append(fused[order])
     return FusedLists(ids, scores, missing)
@@ -91,13 +92,13 @@ def fuse_hits(
     normalise: str | None = None,
     weights: ArrayLike | None = None,
 ) -> FusedLists:
-    """Fuse what several indexes found for the same queries, as :func:`fuse_lists`.
+    """Fuse the hits of several indexes for the same queries, as :func:`fuse_lists` does.
 
-    The score of an item is its distance, turned round.
+    The score of an item is its negative distance.
     """
     for found in hits:
         check_type(found, Hits, "fuse_hits: every source")
-    lists: list[list[Found]] = [
+    lists: list[list[RankedList]] = [
         [(ids, -distances) for ids, distances in (found[q] for q in range(len(found)))]
         for found in hits
     ]
@@ -111,7 +112,7 @@ def fuse_runs(
     normalise: str | None = None,
     weights: ArrayLike | None = None,
 ) -> FusedRun:
-    """Fuse TREC runs, query by query, as :func:`fuse_lists`; the queries are those of any run."""
+    """Fuse TREC runs, as :func:`fuse_lists` does; the queries are those of all runs."""
     if not runs:
         raise InputError("fuse_runs: needs at least one run.")
     for run in runs:
@@ -141,12 +142,12 @@ def _checked(ids: ArrayLike, scores: ArrayLike) -> tuple[NDArray[Any], Float64Ar
     if s.dtype.kind not in "fiub" or not np.isfinite(s).all():
         raise InputError("fuse_lists: scores must be finite numbers; leave out what is missing.")
     if len(np.unique(i)) != len(i):
-        raise InputError("fuse_lists: a source must have an item once for a query.")
+        raise InputError("fuse_lists: a source must list an item once for a query.")
     return i, s.astype(np.float64)
 
 
 def _table(found: list[tuple[NDArray[Any], Float64Array]]) -> tuple[NDArray[Any], Float64Array]:
-    """The items of all sources, ascending, and ``(sources, items)`` scores with NaN for none."""
+    """All items in ascending order, and scores ``(sources, items)`` with NaN for missing ones."""
     there = [ids for ids, _ in found if len(ids)]
     items = np.unique(np.concatenate(there)) if there else np.zeros(0, np.int64)
     table = np.full((len(found), len(items)), np.nan)
@@ -156,11 +157,13 @@ def _table(found: list[tuple[NDArray[Any], Float64Array]]) -> tuple[NDArray[Any]
     return items, table
 
 
-def _by_query(run: Run, query_ids: NDArray[np.str_], document_ids: NDArray[np.str_]) -> list[Found]:
-    """Documents, numbered among all, and scores of each of all queries."""
+def _by_query(
+    run: Run, query_ids: NDArray[np.str_], document_ids: NDArray[np.str_]
+) -> list[RankedList]:
+    """For each of ``query_ids``, positions in ``document_ids`` and scores."""
     number = np.searchsorted(document_ids, run.document_ids)
     nothing = np.zeros(0, np.int64), np.zeros(0)
-    lists: list[Found] = [nothing] * len(query_ids)
+    lists: list[RankedList] = [nothing] * len(query_ids)
     for q, place in enumerate(np.searchsorted(query_ids, run.query_ids)):
         rows = slice(run.offsets[q], run.offsets[q + 1])
         lists[place] = number[run.documents[rows]], run.scores[rows]

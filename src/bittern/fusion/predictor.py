@@ -1,4 +1,4 @@
-"""Weights of each query's own, predicted from its scores alone."""
+"""Separate weights for each query, predicted from its scores alone."""
 
 from __future__ import annotations
 
@@ -9,35 +9,39 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import Float64Array, check_array, check_count, check_labels, row_blocks
 from bittern.errors import InputError
-from bittern.fusion.learner import FittedFusion
-from bittern.fusion.normalise import zscore
 from bittern.fusion.raster import precision_of_weights
-from bittern.fusion.sources import check_judgements, check_scores, check_weights
-from bittern.fusion.weighted_sum import add_up
+from bittern.fusion.scores import (
+    FittedFusion,
+    add_up,
+    check_judgements,
+    check_scores,
+    check_weights,
+    zscore,
+)
 from bittern.registry import Registry
 from bittern.relevance import Relevance
 
 __all__ = ["STATISTICS", "WeightPredictor", "score_statistics"]
 
-TOP = 10  # items that count as the head of a ranking
-BLOCK = 1 << 27  # octets of z-scores and what is made of them, held at once
+TOP = 10  # items at the head of a ranking
+BLOCK = 1 << 27  # bytes of z-scores and intermediate arrays held at once
 TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, np.inf)
 
-#: What :func:`score_statistics` tells of each source, in its order.
+#: Names of the columns of :func:`score_statistics`.
 STATISTICS = ("skewness", "kurtosis", "head", "gap", "agreement", "overlap")
 
 
 def score_statistics(scores: ArrayLike) -> Float64Array:
-    """What the scores of a query tell about each source, ``(queries, sources, statistics)``.
+    """Statistics of the scores of each source for each query, ``(queries, sources, statistics)``.
 
-    No judgement is looked at.  With z the z-scores of one source for one query, the statistics are
+    They need no judgements.  With z the z-scores of one source for one query, they are
 
-    - ``skewness`` and ``kurtosis``: means of z³, and of z⁴ less 3, each pressed by asinh, for they
-      have long tails;
+    - ``skewness`` and ``kurtosis``: the means of z³ and of z⁴ minus 3, each through asinh, because
+      they have long tails;
     - ``head``: the mean of the ten largest z;
-    - ``gap``: the largest z less the tenth;
-    - ``agreement``: the mean correlation of z with that of every other source;
-    - ``overlap``: the mean share of the ten largest that is among another source's ten.
+    - ``gap``: the largest z minus the tenth largest;
+    - ``agreement``: the mean correlation of z with the z-scores of every other source;
+    - ``overlap``: the mean share of the ten largest that are also among another source's ten.
     """
     s = check_scores(scores, "score_statistics", complete=True)
     out = np.empty((s.shape[1], len(s), len(STATISTICS)))
@@ -49,19 +53,20 @@ def score_statistics(scores: ArrayLike) -> Float64Array:
 class WeightPredictor(FittedFusion):
     r"""A weighted sum whose weights a regression predicts for each query.
 
-    From the statistics of a query's scores, the average precision :math:`a_s` of every source by
-    itself is predicted, and the weights follow from it:
+    From the statistics of a query's scores, a regression predicts the average precision
+    :math:`a_s` of every source alone, and the weights follow from it:
 
     .. math:: w_s \propto p_s \exp(a_s / t).
 
-    The prior p is given to :meth:`fit`, such as the weights of a :class:`RasterFusion` or the
-    non-negative ones of an :class:`SVMFusion`; equal weights if not.  The temperature t is the one
-    of the largest mean average precision on training queries whose predictions come from a model
-    that has not seen their category (``n_folds`` groups of categories); as :math:`t = \infty` is
-    among those tried, the prior alone is what there is if nothing helps.
+    The prior p is an argument of :meth:`fit`, such as the weights of a :class:`RasterFusion` or
+    the non-negative ones of an :class:`SVMFusion`; it defaults to equal weights.  The temperature
+    t is the one with the largest mean average precision on the training queries, each predicted by
+    a model that has not seen its category (``n_folds`` groups of categories).  As
+    :math:`t = \infty` is among the temperatures, the prior alone remains if prediction does not
+    help.
 
-    ``temperature_`` is t, ``temperature_ap_`` what each of ``TEMPERATURES`` gave.  ``model`` is
-    ``"ridge"`` or ``"forest"``.  The method is ours.
+    ``temperature_`` is t, and ``temperature_ap_`` the mean average precision of each of
+    ``TEMPERATURES``.  ``model`` is ``"ridge"`` or ``"forest"``.  The method is ours.
     """
 
     def __init__(
@@ -86,10 +91,10 @@ class WeightPredictor(FittedFusion):
         prior: ArrayLike | None = None,
         more: ArrayLike | None = None,
     ) -> Self:
-        """Learn from training queries, each of a category.
+        """Learn from training queries and their categories.
 
-        ``more`` are further statistics of the caller's own, ``(queries, sources, any)``, such as
-        how near a query's examples are to each other; :meth:`combine` then needs them too.
+        ``more`` holds further statistics, ``(queries, sources, any)``, such as how near a query's
+        examples are to each other; :meth:`combine` then needs them too.
         """
         s = check_scores(scores, self._title, complete=True)
         judged = check_judgements(relevant, s.shape[1:], self._title)
@@ -119,19 +124,19 @@ class WeightPredictor(FittedFusion):
         x = self._inputs(s, more)
         if x.shape[1] != self.model_.n_features_in_:
             raise InputError(
-                f"{self._title}: was fitted on {self.model_.n_features_in_} statistics a query, "
+                f"{self._title}: was fitted on {self.model_.n_features_in_} statistics per query, "
                 f"got {x.shape[1]}; give 'more' as in fit()."
             )
         return self._weights(self.model_.predict(x).reshape(len(x), -1), self.temperature_)
 
     def combine(self, scores: ArrayLike, *, more: ArrayLike | None = None) -> Float64Array:
-        """The weighted sum with each query's own weights, ``(queries, items)``."""
+        """The weighted sum with the predicted weights, ``(queries, items)``."""
         s = self._fitted_scores(scores)
         weights = check_weights(self.weights(s, more=more), s, self._title)
         return add_up(s, self.normalise, weights)
 
     def _inputs(self, scores: Any, more: ArrayLike | None) -> Float64Array:
-        """All statistics of a query in one row."""
+        """One row of all statistics for each query."""
         statistics = score_statistics(scores)
         if more is not None:
             m = check_array(more, f"{self._title}: more")
@@ -169,7 +174,7 @@ class WeightPredictor(FittedFusion):
         return raised / raised.sum(axis=1, keepdims=True)
 
     def _new_model(self) -> Any:
-        self._generator()  # refuses what is no random state
+        self._generator()  # checks random_state
         return MODELS[self.model](self.random_state)
 
 
@@ -193,7 +198,7 @@ MODELS: Registry[Any] = Registry("model", {"ridge": _ridge, "forest": _forest})
 
 
 def _statistics(z: Float64Array) -> Float64Array:
-    """Of z-scores ``(sources, queries, items)``: ``(sources, queries, statistics)``."""
+    """From z-scores ``(sources, queries, items)`` to ``(sources, queries, statistics)``."""
     head = min(TOP, z.shape[2])
     order = np.argsort(-z, axis=2, kind="stable")[:, :, :head]
     top = np.take_along_axis(z, order, axis=2)

@@ -1,25 +1,26 @@
-"""Weights found by trying them all, on a grid over the simplex."""
+"""Fixed weights found on a grid over the simplex, and the best weights of each query as a bound."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import comb
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import Float64Array, check_count
 from bittern.errors import InputError
-from bittern.fusion.learner import FittedFusion
-from bittern.fusion.normalise import NORMALISATIONS
-from bittern.fusion.sources import (
+from bittern.fusion.scores import (
+    NORMALISATIONS,
+    FittedFusion,
     Scores,
+    add_up,
     check_judgements,
     check_scores,
     check_weights,
 )
-from bittern.fusion.weighted_sum import add_up
 from bittern.parallel import run_blocks
 from bittern.progress import Bar
 from bittern.relevance import Relevance
@@ -31,14 +32,14 @@ N_BLOCKS = 64  # of queries; fixed, so that sums do not depend on the number of 
 
 
 class RasterFusion(FittedFusion):
-    r"""The weighted sum with the weights, of a grid, of the largest mean average precision.
+    r"""The weighted sum, with the weights of a grid that give the largest mean average precision.
 
-    The grid has every :math:`w` with :math:`\sum_s w_s = 1` whose parts are whole, not negative
+    The grid holds every :math:`w` with :math:`\sum_s w_s = 1` whose entries are non-negative
     multiples of ``step`` (1 over a whole number).  Training queries with nothing relevant are left
-    out.  Of equally good weights, those nearest to equal ones are taken, then the first.
+    out.  Among equally good weights it takes those nearest to equal ones, then the first.
 
-    ``weights_`` ``(sources,)`` is what was found and ``mean_ap_`` its mean average precision on
-    the training queries; ``grid_`` and ``grid_ap_`` are all that were tried, and theirs.
+    ``weights_`` ``(sources,)`` are the weights found and ``mean_ap_`` is their mean average
+    precision on the training queries; ``grid_`` and ``grid_ap_`` are all weights tried, and theirs.
 
     Reference: 4.1 of [Yavlinsky-2004].
     """
@@ -52,16 +53,15 @@ class RasterFusion(FittedFusion):
 
     def fit(self, scores: ArrayLike, relevant: Relevance | ArrayLike) -> Self:
         """Try the grid on training queries: a Relevance, or booleans ``(queries, items)``."""
-        s = check_scores(scores, self._title, complete=True)
-        judged = check_judgements(relevant, s.shape[1:], self._title)
-        n_defined = int((judged == 1).any(axis=1).sum())
+        queries = _Queries.check(scores, relevant, self.normalise, self.n_threads, self._title)
+        n_defined = int((queries.judged == 1).any(axis=1).sum())
         if n_defined == 0:
             raise InputError(f"{self._title}: no query has anything relevant to learn from.")
-        grid = simplex(len(s), self.step, self._title)
-        total, _, _ = _scan(s, judged, grid, self.normalise, self.n_threads, self._title)
+        grid = simplex(len(queries.scores), self.step, self._title)
+        total, _, _ = queries.scan(grid, self._title)
         mean = total / n_defined
         best = np.lexsort((np.arange(len(grid)), (grid**2).sum(axis=1), -mean))[0]
-        self.n_sources_ = len(s)
+        self.n_sources_ = len(queries.scores)
         self.weights_, self.mean_ap_ = grid[best], float(mean[best])
         self.grid_, self.grid_ap_ = grid, mean
         return self
@@ -73,7 +73,7 @@ class RasterFusion(FittedFusion):
 
 
 class OracleWeights(NamedTuple):
-    """The best weights of each query, chosen with sight of its judgements: no method, a bound."""
+    """The best weights of each query, chosen by its judgements: a bound, not a method."""
 
     weights: Float64Array  # (queries, sources); NaN where nothing is relevant
     ap: Float64Array  # (queries,); NaN where nothing is relevant
@@ -88,29 +88,29 @@ def oracle_weights(
     normalise: str = "zscore",
     n_threads: int | None = None,
 ) -> OracleWeights:
-    """The weights with which each query by itself has its largest average precision.
+    """The weights that give each query by itself its largest average precision.
 
-    An *oracle*: it looks at the judgements of the very queries that it is measured on, and tells
-    what weights could do at best, not what a method does.  The grid is that of
-    :class:`RasterFusion`, tried in full for every query.
+    An *oracle* sees the judgements of the queries that it is measured on, and so shows what
+    weights could do at best, not what a method does.  The whole grid of :class:`RasterFusion` is
+    tried for every query.
 
-    With many sources, take a coarse ``step`` and some ``n_refinements``: in each, the step is
-    halved, and moved between two sources at a time where that helps a query most, for as long as it
-    helps.  What is found is then a lower bound of the best of the finer grid.
+    With many sources, use a coarse ``step`` and some ``n_refinements``.  Each of these halves the
+    step and, for each query, moves that much weight between two sources as long as it helps,
+    best move first.  The result is then a lower bound of the best on the finer grid.
 
-    ``weighted_sum(scores, weights=found.weights)`` are the fused scores, where all are defined.
+    ``weighted_sum(scores, weights=found.weights)`` gives the fused scores, if all weights are
+    defined.
 
     Reference: 4.1 of [Yavlinsky-2004].
     """
     owner = "oracle_weights"
-    s = check_scores(scores, owner, complete=True)
-    judged = check_judgements(relevant, s.shape[1:], owner)
+    queries = _Queries.check(scores, relevant, normalise, n_threads, owner)
     check_count(n_refinements, f"{owner}: n_refinements", 0)
-    grid = simplex(len(s), step, owner)
-    _, best, ap = _scan(s, judged, grid, normalise, n_threads, owner)
+    grid = simplex(len(queries.scores), step, owner)
+    _, best, ap = queries.scan(grid, owner)
     weights = grid[best]
     for round_ in range(1, n_refinements + 1):
-        _climb(s, judged, step / 2**round_, weights, ap, normalise, n_threads)
+        queries.climb(step / 2**round_, weights, ap)
     weights[best < 0] = np.nan
     return OracleWeights(weights, ap)
 
@@ -123,36 +123,36 @@ def precision_of_weights(
     normalise: str = "zscore",
     n_threads: int | None = None,
 ) -> Float64Array:
-    """Average precision of each query with each of some weights, ``(queries, points)``.
+    """Average precision of each query with each of the given weights, ``(queries, points)``.
 
-    ``points`` is ``(points, sources)``, or ``(queries, points, sources)`` for points of each
-    query's own.  Ties count in expectation; NaN where nothing is relevant.
+    ``points`` is ``(points, sources)``, or ``(queries, points, sources)`` for separate points of
+    each query.  Ties count in expectation; NaN where nothing is relevant.
     """
     owner = "precision_of_weights"
-    s = check_scores(scores, owner, complete=True)
-    judged = check_judgements(relevant, s.shape[1:], owner)
+    queries = _Queries.check(scores, relevant, normalise, n_threads, owner)
+    n_sources, n_queries = queries.scores.shape[:2]
     p = np.asarray(points, np.float64)
     if p.ndim == 2:
-        p = np.broadcast_to(p, (s.shape[1], *p.shape))
-    if p.ndim != 3 or (len(p), p.shape[2]) != (s.shape[1], len(s)) or not np.isfinite(p).all():
+        p = np.broadcast_to(p, (n_queries, *p.shape))
+    if p.ndim != 3 or (len(p), p.shape[2]) != (n_queries, n_sources) or not np.isfinite(p).all():
         raise InputError(
-            f"{owner}: points must be finite, (points, {len(s)}) or ({s.shape[1]}, points, "
-            f"{len(s)}), got shape {p.shape}."
+            f"{owner}: points must be finite, (points, {n_sources}) or ({n_queries}, points, "
+            f"{n_sources}), got shape {p.shape}."
         )
     out = np.empty(p.shape[:2])
 
-    def work(rows: slice) -> None:
-        from bittern.kernels import raster
+    def work(block: _Block) -> None:
+        from bittern.kernels import fusion
 
-        block = np.ascontiguousarray(p[rows])
-        raster.score_points(_normalised(s, rows, normalise), judged[rows], block, out[rows])
+        some = np.ascontiguousarray(p[block.rows])
+        fusion.score_points(block.scores, block.judged, some, out[block.rows])
 
-    run_blocks(work, _query_blocks(s.shape[1]), n_threads)
+    queries.for_each_block(work)
     return out
 
 
 def simplex(n_sources: int, step: float, owner: str = "simplex") -> Float64Array:
-    """Every weight vector of a grid, ``(points, n_sources)``, in ascending order.
+    """Every weight vector of the grid, ``(points, n_sources)``, in ascending order.
 
     >>> simplex(2, 0.5).tolist()
     [[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]]
@@ -164,7 +164,7 @@ def simplex(n_sources: int, step: float, owner: str = "simplex") -> Float64Array
     if n_points > MOST_POINTS:
         raise InputError(
             f"{owner}: a step of {step:g} over {n_sources} sources makes a grid of {n_points:,} "
-            f"points, more than {MOST_POINTS:,}; take a larger step."
+            f"points, more than {MOST_POINTS:,}; use a larger step."
         )
     return np.array(list(_compositions(parts, n_sources)), np.float64) / parts
 
@@ -179,65 +179,94 @@ def _compositions(total: int, n: int) -> Iterator[tuple[int, ...]]:
             yield first, *rest
 
 
-def _scan(
-    scores: Scores,
-    judged: NDArray[np.int8],
-    grid: Float64Array,
-    normalise: str,
-    n_threads: int | None,
-    owner: str,
-) -> tuple[Float64Array, NDArray[np.int64], Float64Array]:
-    """Sum of average precisions at each point; each query's best point and its value."""
-    n_queries = scores.shape[1]
-    changed = np.zeros(len(grid), np.int64)
-    changed[1:] = (grid[1:] != grid[:-1]).argmax(axis=1)
-    best, ap = np.empty(n_queries, np.int64), np.empty(n_queries)
-    blocks = _query_blocks(n_queries)
-    sums = np.zeros((len(blocks), len(grid)))
-    NORMALISATIONS[normalise]  # (refused here, not in a thread)
+class _Block(NamedTuple):
+    """Some consecutive queries, their scores normalised."""
 
-    def work(block: tuple[int, slice]) -> None:
-        from bittern.kernels import raster
-
-        place, rows = block
-        z = _normalised(scores, rows, normalise)
-        raster.scan_grid(z, judged[rows], grid, changed, sums[place], best[rows], ap[rows])
-
-    with Bar(f"{owner}: {len(grid):,} weights") as bar:
-        done: list[int] = [0]
-
-        def tell(block: tuple[int, slice]) -> None:
-            done[0] += block[1].stop - block[1].start
-            bar(done[0], n_queries)
-
-        run_blocks(work, enumerate(blocks), n_threads, tell)
-    return sums.sum(axis=0), best, ap
+    number: int
+    rows: slice
+    scores: Float64Array  # (sources, len(rows), items)
+    judged: NDArray[np.int8]  # (len(rows), items)
 
 
-def _climb(
-    scores: Scores,
-    judged: NDArray[np.int8],
-    step: float,
-    weights: Float64Array,
-    ap: Float64Array,
-    normalise: str,
-    n_threads: int | None,
-) -> None:
-    """Improve the weights of each query in place."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Queries:
+    """Scores and judgements of queries, processed in blocks over threads."""
 
-    def work(rows: slice) -> None:
-        from bittern.kernels import raster
+    scores: Scores  # (sources, queries, items)
+    judged: NDArray[np.int8]  # (queries, items)
+    normalise: str
+    n_threads: int | None
 
-        z = _normalised(scores, rows, normalise)
-        raster.climb(z, judged[rows], step, weights[rows], ap[rows])
+    @classmethod
+    def check(
+        cls,
+        scores: ArrayLike,
+        relevant: Relevance | ArrayLike,
+        normalise: str,
+        n_threads: int | None,
+        owner: str,
+    ) -> _Queries:
+        s = check_scores(scores, owner, complete=True)
+        judged = check_judgements(relevant, s.shape[1:], owner)
+        NORMALISATIONS[normalise]  # an unknown name fails here and not in a thread
+        return cls(s, judged, normalise, n_threads)
 
-    run_blocks(work, _query_blocks(scores.shape[1]), n_threads)
+    def scan(
+        self, grid: Float64Array, owner: str
+    ) -> tuple[Float64Array, NDArray[np.int64], Float64Array]:
+        """Sum of average precisions at each point; each query's best point and its value."""
+        n_queries = len(self.judged)
+        changed = np.zeros(len(grid), np.int64)
+        changed[1:] = (grid[1:] != grid[:-1]).argmax(axis=1)
+        best, ap = np.empty(n_queries, np.int64), np.empty(n_queries)
+        sums = np.zeros((len(self._slices()), len(grid)))
 
+        def work(block: _Block) -> None:
+            from bittern.kernels import fusion
 
-def _normalised(scores: Scores, rows: slice, normalise: str) -> Any:
-    return np.ascontiguousarray(NORMALISATIONS[normalise](scores[:, rows]))
+            number, rows, z, judged = block
+            fusion.scan_grid(z, judged, grid, changed, sums[number], best[rows], ap[rows])
 
+        with Bar(f"{owner}: {len(grid):,} weights") as bar:
+            done = 0
 
-def _query_blocks(n_queries: int) -> list[slice]:
-    size = -(-n_queries // N_BLOCKS)
-    return [slice(start, min(start + size, n_queries)) for start in range(0, n_queries, size)]
+            def report(n: int) -> None:
+                nonlocal done
+                done += n
+                bar(done, n_queries)
+
+            self.for_each_block(work, report)
+        return sums.sum(axis=0), best, ap
+
+    def climb(self, step: float, weights: Float64Array, ap: Float64Array) -> None:
+        """Improve the weights of each query, and their average precision, in place."""
+
+        def work(block: _Block) -> None:
+            from bittern.kernels import fusion
+
+            _, rows, z, judged = block
+            fusion.climb(z, judged, step, weights[rows], ap[rows])
+
+        self.for_each_block(work)
+
+    def for_each_block(
+        self, work: Callable[[_Block], None], report: Callable[[int], None] | None = None
+    ) -> None:
+        """Call ``work`` with every block; ``report`` gets the size of each finished one."""
+        slices = self._slices()
+
+        def run(number: int) -> None:
+            rows = slices[number]
+            z = np.ascontiguousarray(NORMALISATIONS[self.normalise](self.scores[:, rows]))
+            work(_Block(number, rows, z, self.judged[rows]))
+
+        def finished(number: int) -> None:
+            if report is not None:
+                report(slices[number].stop - slices[number].start)
+
+        run_blocks(run, range(len(slices)), self.n_threads, finished)
+
+    def _slices(self) -> list[slice]:
+        n = len(self.judged)
+        size = -(-n // N_BLOCKS)
+        return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -1,4 +1,4 @@
-"""The linear support vector machine as a judge over the scores of all sources."""
+"""Fusion by a linear support vector machine on the scores of all sources."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import Float64Array, check_count, check_labels
 from bittern.errors import InputError
-from bittern.fusion.learner import FittedFusion
-from bittern.fusion.normalise import NORMALISATIONS
-from bittern.fusion.sources import check_judgements, check_scores, check_weights
-from bittern.fusion.weighted_sum import add_up
+from bittern.fusion.scores import (
+    NORMALISATIONS,
+    FittedFusion,
+    add_up,
+    check_judgements,
+    check_scores,
+    check_weights,
+)
 from bittern.relevance import Relevance
 
 __all__ = ["SVMFusion"]
@@ -22,19 +26,19 @@ class SVMFusion(FittedFusion):
     r"""Ranks items by the distance of their score vectors from a learned hyperplane.
 
     The *score vector* x of an item holds its scores from all sources, normalised for each query.
-    From every category one query is drawn, and from it at most ``n_per_category`` score vectors of
-    relevant items and as many of others.  On these a linear SVM with hinge loss is trained:
+    From every category one query is drawn, and for it at most ``n_per_category`` score vectors of
+    relevant items and as many of other items.  A linear SVM with hinge loss is trained on these:
 
     .. math:: \min_{w, b} \; \tfrac12 \|w\|^2 + C \sum_i \max(0, 1 - y_i (w^\top x_i + b)),
 
-    and an item's fused score is :math:`(w^\top x + b) / \|w\|`, its distance, signed.
+    and an item's fused score is its signed distance :math:`(w^\top x + b) / \|w\|`.
 
-    ``weights_`` is w ``(sources,)``, ``intercept_`` is b.  What was looked at is kept:
-    ``queries_``, the query of each category, and ``items_``, pairs ``(query, item)``, with
-    ``labels_`` saying which were relevant.
+    ``weights_`` is w ``(sources,)`` and ``intercept_`` is b.  ``queries_`` holds the query drawn
+    from each category, ``items_`` the pairs ``(query, item)`` drawn, and ``labels_`` says which of
+    these were relevant.
 
-    The paper says of the baselines alone that their scores were normalised; here those of the SVM
-    are too (``normalise="none"`` leaves them).
+    The paper normalises scores for the baselines and does not mention it for the SVM; here they
+    are normalised for both (``normalise="none"`` turns it off).
 
     Reference: 3.1 and 3.2 of [Yavlinsky-2004].
     """
@@ -55,7 +59,7 @@ class SVMFusion(FittedFusion):
     def fit(
         self, scores: ArrayLike, relevant: Relevance | ArrayLike, categories: ArrayLike
     ) -> Self:
-        """Learn from training queries, each of a category; a category may be a single query."""
+        """Learn from training queries and their categories; a category may be a single query."""
         from sklearn.svm import SVC
 
         s = check_scores(scores, self._title, complete=True)
@@ -66,7 +70,7 @@ class SVMFusion(FittedFusion):
         if labels.all() or not labels.any():
             kind = "relevant" if labels.all() else "not relevant"
             raise InputError(
-                f"{self._title}: needs relevant and other items, all drawn were {kind}."
+                f"{self._title}: needs relevant and other items, all drawn ones were {kind}."
             )
         vectors = self._vectors(s, queries, pairs)
         machine = SVC(kernel="linear", C=self.C).fit(vectors, labels)
@@ -78,7 +82,7 @@ class SVMFusion(FittedFusion):
         return self
 
     def combine(self, scores: ArrayLike) -> Float64Array:
-        """Distance of each item from the hyperplane, ``(queries, items)``; larger is better."""
+        """Signed distance of each item from the hyperplane, ``(queries, items)``."""
         s = self._fitted_scores(scores)
         length = np.linalg.norm(self.weights_)
         weights = check_weights(self.weights_ / length, s, self._title)
@@ -101,7 +105,7 @@ class SVMFusion(FittedFusion):
     def _vectors(
         self, scores: Any, queries: NDArray[np.int64], pairs: NDArray[np.int64]
     ) -> Float64Array:
-        """Score vectors of the pairs; only the drawn queries are looked at."""
+        """Score vectors of the pairs; only the drawn queries are normalised."""
         z = NORMALISATIONS[self.normalise](scores[:, queries])
         place = np.empty(scores.shape[1], np.int64)
         place[queries] = np.arange(len(queries))

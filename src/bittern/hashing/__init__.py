@@ -1,4 +1,4 @@
-"""Hash functions: vectors to :class:`~bittern.Codes`, one file a method.
+"""Hash functions: vectors to :class:`~bittern.Codes`, one file per method.
 
 >>> import numpy as np, bittern as bt
 >>> X = np.random.default_rng(0).standard_normal((100, 8))
@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from bittern.checks import import_extra
 from bittern.hashing.agh import AGH
 from bittern.hashing.base import Hasher
 from bittern.hashing.bre import BRE
@@ -18,7 +19,6 @@ from bittern.hashing.dbq import DBQ
 from bittern.hashing.dpsh import DPSH
 from bittern.hashing.dtsh import DTSH
 from bittern.hashing.fasthash import FastHash
-from bittern.hashing.gradient import require_torch
 from bittern.hashing.isohash import IsoHash
 from bittern.hashing.itq import ITQ
 from bittern.hashing.itq_cca import ITQCCA
@@ -36,65 +36,45 @@ from bittern.hashing.talr import TALR
 from bittern.hashing.targets import Targets
 from bittern.registry import Registry
 
-METHODS: tuple[type[Hasher], ...] = (
-    LSH,
-    PStableLSH,
-    SKLSH,
-    KLSH,
-    PCAH,
-    ITQ,
-    ITQCCA,
-    SH,
-    AGH,
-    STH,
-    IsoHash,
-    DBQ,
-    BRE,
-    KSH,
-    SDH,
-    MACHash,
-    FastHash,
-    StructHash,
-    DPSH,
-    DTSH,
-    TALR,
-)
-
-#: Every method by its name.
-HASHERS: Registry[type[Hasher]] = Registry("hasher", {method.name: method for method in METHODS})
-
-__all__ = [
-    "AGH",
-    "BRE",
-    "DBQ",
-    "DPSH",
-    "DTSH",
-    "HASHERS",
+__all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
+    "LSH",
+    "PStableLSH",
+    "SKLSH",
+    "KLSH",
+    "PCAH",
     "ITQ",
     "ITQCCA",
-    "KLSH",
-    "KSH",
-    "LSH",
-    "PCAH",
-    "SDH",
     "SH",
-    "SKLSH",
+    "AGH",
     "STH",
-    "TALR",
-    "FastHash",
-    "Hasher",
     "IsoHash",
+    "DBQ",
+    "BRE",
+    "KSH",
+    "SDH",
     "MACHash",
-    "PStableLSH",
+    "FastHash",
     "StructHash",
+    "DPSH",
+    "DTSH",
+    "TALR",
+    "HASHERS",
+    "Hasher",
     "Targets",
     "load",
 ]
 
+_classes = [globals()[name] for name in __all__[: __all__.index("HASHERS")]]
+
+#: Every method by its name.
+HASHERS: Registry[type[Hasher]] = Registry("hasher", {kind.name: kind for kind in _classes})
+
+_NEED_TORCH = {"backbones": "bittern.networks", "objectives": "bittern.hashing.objectives"}
+
 
 def __getattr__(name: str) -> Any:
-    """The parts that need PyTorch, imported when they are first asked for."""
-    if name in ("backbones", "objectives"):
-        require_torch(f"bt.hashing.{name}")
-        return import_module(f"bittern.hashing.{name}")
+    """The modules that need PyTorch, imported when first used."""
+    if name in _NEED_TORCH:
+        import_extra("torch", "PyTorch", "deep", f"bt.hashing.{name}")
+        return import_module(_NEED_TORCH[name])
     raise AttributeError(f"module 'bittern.hashing' has no attribute {name!r}")

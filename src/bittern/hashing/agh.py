@@ -1,4 +1,4 @@
-"""Eigenfunctions of a graph through anchors."""
+"""Anchor graph hashing: eigenfunctions of a graph that connects rows through anchors."""
 
 from __future__ import annotations
 
@@ -8,50 +8,53 @@ import numpy as np
 
 from bittern.checks import Float64Array, PositionArray, check_count
 from bittern.errors import InputError
-from bittern.hashing.anchors import choose_anchors, square_distances
 from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.kernel_maps import choose_anchors, square_distances
 from bittern.hashing.targets import Targets
 
 __all__ = ["AGH"]
 
-SMALLEST = 1e-9  # eigenvalues below are rounding
-ROUNDING = 1e-12  # values of eigenfunctions below, in parts of the largest, are 0
-SAME = 1e-9  # distances that differ by less, in parts of t, are equal
+SMALLEST = 1e-9  # eigenvalue; smaller ones are rounding
+ROUNDING = 1e-12  # share of the largest weight; smaller values of eigenfunctions are 0
+SAME = 1e-9  # share of t; distances that differ by less are equal
 
 
 class AGH(Hasher):
     r"""Anchor graph hashing: signs of the smoothest functions on a graph through anchors.
 
-    Each row is tied to its s nearest of m anchors, the means of k-means clusters, with the weights
+    Each row is connected to its s nearest of m anchors, the centres of k-means clusters, with the
+    weights
 
     .. math:: Z_{ij} = \frac{\exp(-\|x_i - a_j\|^2 / t)}
         {\sum_{j' \in \langle i \rangle} \exp(-\|x_i - a_{j'}\|^2 / t)}
 
-    for the anchors j in its s nearest ⟨i⟩, and 0 else; √t is the mean distance of a training row
-    from its s-th nearest anchor.  The graph of the rows is :math:`A = Z \Lambda^{-1} Z^\top` with
-    :math:`\Lambda = \operatorname{diag}(Z^\top 1)`.  Its eigenvectors come from the small matrix
+    for its s nearest anchors j ∈ ⟨i⟩, and 0 for the others; √t is the mean distance of a training
+    row from its s-th nearest anchor.  The graph of the rows is :math:`A = Z \Lambda^{-1} Z^\top`
+    with :math:`\Lambda = \operatorname{diag}(Z^\top 1)`.  A small matrix gives its eigenvectors,
 
     .. math:: M = \Lambda^{-1/2} Z^\top Z \Lambda^{-1/2} = V \Sigma V^\top, \qquad
         W = \sqrt n \, \Lambda^{-1/2} V \Sigma^{-1/2}, \qquad Y = Z W,
 
-    the largest first, without the trivial one, for which Y is constant.  A row's Z, hence its
-    :math:`y = W^\top z(x)`, is known from its anchors alone, and so for rows never seen before.
+    largest eigenvalue first, without the trivial one, for which Y is constant.  A row's Z, and so
+    its :math:`y = W^\top z(x)`, follows from the anchors alone, also for new rows.
 
     With ``layers=1``, a bit is :math:`y_k > 0` for each of ``n_bits`` eigenfunctions.  With
-    ``layers=2``, half as many eigenfunctions give two bits each, the other being
-    :math:`y_k > b_k^+` where :math:`y_k > 0`, and :math:`y_k < b_k^-` elsewhere; the two thresholds
+    ``layers=2``, half as many eigenfunctions give two bits each; the second bit is
+    :math:`y_k > b_k^+` where :math:`y_k > 0`, and :math:`y_k < b_k^-` elsewhere.  The thresholds
     make the function :math:`f = (y - b^+` where positive, :math:`b^- - y` elsewhere) smoothest on
-    the graph, that is they minimise :math:`f^\top (I - A) f` with :math:`1^\top f = 0`.  In closed
-    form, with g = \|y\|, :math:`1_+` marking the :math:`n_+` positive rows, and :math:`n_-` others,
+    the graph: they minimise :math:`f^\top (I - A) f` with :math:`1^\top f = 0`.  In closed form,
+    with g = \|y\|, :math:`1_+` the indicator of the :math:`n_+` positive rows, and :math:`n_-` the
+    number of others,
 
     .. math:: c = \frac{1_+^\top (I - A)\, g}{1_+^\top (I - A)\, 1_+}, \qquad
         b^+ = \frac{1^\top g + n_- c}{n}, \qquad b^- = \frac{n_+ c - 1^\top g}{n}.
 
-    If there are fewer eigenfunctions (at most m - 1) than asked for, further bits are second bits
-    of the eigenfunctions there are, from the smoothest on; then signs of random combinations of
-    them.  Deviations: the original code leaves out every eigenvalue near 1, here one trivial
-    eigenvector is left out, so that a graph in several parts has bits that tell them apart; where
-    the positive rows are such parts, the thresholds are the means of the two sides.
+    ``n_anchors`` is m and ``n_neighbours`` is s.  If there are fewer eigenfunctions (at most m - 1)
+    than asked for, further bits are second bits of these eigenfunctions, the smoothest first; then
+    signs of random combinations of them.  Deviations: the original code leaves out every eigenvalue
+    near 1; here only the trivial eigenvector is left out, so that a graph of several components has
+    bits that separate them.  If the positive rows are such components, the thresholds are the means
+    of the two sides.
 
     Reference: [Liu-Wang-Kumar-Chang-2011].
     """
@@ -84,7 +87,7 @@ class AGH(Hasher):
         if check_count(self.layers, f"{self._title}: layers") > 2:
             raise InputError(f"{self._title}: layers must be 1 or 2, got {self.layers}.")
         rng = self._generator()
-        anchors, Z, width = _graph(X, self.n_anchors, self.n_neighbours, rng)
+        anchors, Z, width = _anchor_graph(X, self.n_anchors, self.n_neighbours, rng)
         W = _eigenfunctions(Z)
         n_first, n_second = self._share(W.shape[1])
         mixed = W @ rng.standard_normal((W.shape[1], self.n_bits - n_first - n_second))
@@ -96,7 +99,7 @@ class AGH(Hasher):
         )
 
     def _share(self, n_functions: int) -> tuple[int, int]:
-        """How many bits are signs of eigenfunctions, and how many are second bits of these."""
+        """The number of bits that are signs of eigenfunctions, and of second bits."""
         wanted = self.n_bits if self.layers == 1 else (self.n_bits + 1) // 2
         n_first = min(wanted, n_functions)
         return n_first, min(n_first, self.n_bits - n_first)
@@ -114,10 +117,10 @@ class AGH(Hasher):
         return np.hstack((y > 0, second))
 
 
-def _graph(
+def _anchor_graph(
     X: Rows, n_anchors: int, n_neighbours: int, rng: np.random.Generator
 ) -> tuple[Rows, Any, float]:
-    """Anchors that are near to some row, weights Z ``(n, m)`` as a sparse matrix, and t."""
+    """Anchors with a row near them, weights Z ``(n, m)`` as a sparse matrix, and t."""
     from scipy.sparse import csr_array
 
     anchors = choose_anchors(X, n_anchors, rng, "kmeans")
@@ -134,8 +137,8 @@ def _graph(
 def _weights(
     distances: Float64Array, n_neighbours: int, width: float
 ) -> tuple[PositionArray, Float64Array]:
-    """Each row's nearest anchors ``(n, s)``, the first of equals, and their weights."""
-    levels = np.rint(distances / (SAME * width))  # equal distances differ by rounding
+    """Each row's nearest anchors ``(n, s)``, ties by position, and their weights."""
+    levels = np.rint(distances / (SAME * width))  # equal distances may differ by rounding
     nearest = np.argsort(levels, axis=1, kind="stable")[:, :n_neighbours]
     near = np.take_along_axis(distances, nearest, axis=1)
     weights = np.exp((near.min(axis=1, keepdims=True) - near) / width)

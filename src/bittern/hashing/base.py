@@ -1,4 +1,4 @@
-"""What every hasher promises."""
+"""The base class of every hasher."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from bittern.checks import check_count, row_blocks
 from bittern.codes import MAX_BITS, Codes
-from bittern.data.blocks import MEMORY, check_rows, is_lazy
+from bittern.data.steps import MEMORY, check_rows, is_lazy
 from bittern.errors import NotFittedError
 from bittern.hashing.targets import Targets
 from bittern.progress import track
@@ -28,15 +28,15 @@ Bits = NDArray[np.bool_]
 class Hasher(TransformerMixin, BaseEstimator, ABC):
     """Turns vectors into codes of ``n_bits`` bits; a scikit-learn estimator.
 
-    A method is a class in a file of its own.  It takes its hyper-parameters in ``__init__``, the
-    first ``n_bits``, and stores them unchanged; learns in :meth:`_fit`; and tells the bits of rows
-    in :meth:`_bits`.  What it learns are arrays, numbers, strings, or other hashers, in attributes
-    whose names end with an underscore, given to :meth:`_keep` whenever they make a usable model: if
-    the user then stops the training by Ctrl-C, the model kept last is what stays.
-
     ``fit(X, y)`` takes ``(n, dim)`` rows; ``y`` is class labels, multi-hot tags, or a square
-    :class:`~bittern.Relevance` of the rows (see :class:`~bittern.hashing.Targets`).  Methods that
-    learn without ``y`` do not look at it.
+    :class:`~bittern.Relevance` of the rows (see :class:`~bittern.hashing.Targets`).  Unsupervised
+    methods ignore ``y``.
+
+    A method is a class in a file of its own.  Its constructor takes the hyper-parameters, first
+    ``n_bits``, and stores them unchanged; :meth:`_fit` learns; :meth:`_bits` computes the bits of
+    rows.  Learned attributes are arrays, numbers, strings, or other hashers, and their names end
+    with an underscore.  :meth:`_fit` passes them to :meth:`_keep` whenever they are a usable model;
+    if the user stops the training with Ctrl-C, the last one stays.
     """
 
     name: ClassVar[str]
@@ -49,7 +49,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         """Learn the hash functions from training rows."""
         rows = self._checked(X, reset=True)
         check_count(self.n_bits, f"{self._title}: n_bits", 1, MAX_BITS)
-        self._generator()  # refuses what is no random state, also where nothing is drawn
+        self._generator()  # checks random_state, even if the method draws nothing
         targets = None
         if self.needs_y or (y is not None and self._takes_y):
             targets = Targets.of(y, len(rows), self._title)
@@ -64,13 +64,13 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
             self.stopped_early_ = True
             warnings.warn(
                 f"{self._title}: stopped early; the model is what had been learned so far."
-                f"{self._how_to_go_on}",
+                f"{self._resume_hint}",
                 stacklevel=2,
             )
         return self
 
     def encode(self, X: Any) -> Codes:
-        """The codes of rows, which may be more than memory holds if they are on disk."""
+        """The codes of rows; rows on disk may be larger than memory."""
         self._check_fitted()
         return Codes.concatenate(Codes.from_bits(bits) for bits in self._all_bits(X))
 
@@ -80,7 +80,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         return np.concatenate(list(self._all_bits(X)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file of arrays and JSON, without code; see :func:`load`."""
+        """Write the fitted model to a file of arrays and JSON, which :func:`load` reads."""
         from bittern.hashing.storage import save
 
         self._check_fitted()
@@ -95,20 +95,20 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         """Bits ``(n, n_bits)`` of a block of checked rows."""
 
     def _checked_bits(self, X: Any) -> Bits:
-        """Bits of a block of rows as the user gave them."""
+        """Bits of a block of rows that are not checked yet."""
         return self._bits(self._checked(X))
 
     def _checked(self, X: Any, reset: bool = False) -> Any:
-        """Rows as the method has them, of the shape fitted on."""
+        """Rows as the method takes them, of the shape it was fitted on."""
         return check_rows(self, X, reset=reset, sparse=False)
 
     def _blank(self) -> NDArray[Any]:
-        """One row of zeros, to try a model on."""
+        """One row of zeros, to test a loaded model with."""
         return np.zeros((1, self.n_features_in_))
 
     @property
-    def _how_to_go_on(self) -> str:
-        """What to do after an early stop, if anything."""
+    def _resume_hint(self) -> str:
+        """What to do after an early stop, as a sentence; empty if nothing."""
         return ""
 
     @property
@@ -117,7 +117,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
 
     @property
     def _takes_y(self) -> bool:
-        """Whether ``y`` is looked at if it is given."""
+        """Whether the method uses ``y`` if it is given."""
         return self.needs_y
 
     def _keep(self, **learned: Any) -> None:
@@ -138,7 +138,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
             raise _not_fitted(f"{self._title}: call fit() before encode(), transform() or save().")
 
     def _generator(self) -> np.random.Generator:
-        """Random numbers that follow from ``random_state``."""
+        """The random number generator that ``random_state`` says."""
         if isinstance(self.random_state, np.random.Generator):
             return self.random_state
         if self.random_state is not None:
@@ -146,7 +146,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         return np.random.default_rng(self.random_state)
 
     def _all_bits(self, X: Any) -> Iterator[Bits]:
-        """The bits of all rows, block by block where they can be taken apart."""
+        """The bits of all rows, block by block if X can be sliced."""
         blocks = [slice(None)]
         if is_lazy(X) or (isinstance(X, np.ndarray) and X.ndim >= 2):
             width = self.n_features_in_ + 4 * self.n_bits
@@ -175,7 +175,7 @@ def _is_learned(name: str) -> bool:
 
 
 def _not_fitted(sentence: str) -> Exception:
-    """Our own error, and scikit-learn's too, which its tools look for."""
+    """Our error and scikit-learn's at once, because its tools catch their own."""
     from sklearn.exceptions import NotFittedError as TheirNotFittedError
 
     class NotFitted(NotFittedError, TheirNotFittedError):

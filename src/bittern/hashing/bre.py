@@ -8,47 +8,46 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bittern.checks import Float64Array, check_count
-from bittern.hashing.anchors import (
+from bittern.checks import Float32Array, Float64Array, check_count
+from bittern.hashing.base import Rows
+from bittern.hashing.kernel_maps import (
     KernelHasher,
     choose_anchors,
     mean_square,
     square_distances,
     unit_rows,
 )
-from bittern.hashing.base import Rows
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
 __all__ = ["BRE"]
 
 Array = NDArray[Any]
-Signs = NDArray[np.float32]
-GAIN = 1e-9  # of the sum of squares, below which a step is not taken
-SOME = 1 << 16  # pairs looked at together
+LEAST_GAIN = 1e-9  # of the total cost; steps that save less are not taken
+PAIRS_AT_ONCE = 1 << 16
 
 
 class BRE(KernelHasher):
-    r"""Kernel functions whose codes' distances reconstruct the rows' own.
+    r"""Kernel functions whose Hamming distances reconstruct the distances of the rows.
 
-    Bit p is :math:`h_p(x) = [\sum_q W_{pq}\, \kappa(a_{pq}, x) > 0]` with a Gaussian kernel less
-    its training mean and ``n_landmarks`` anchors :math:`a_{pq}` for each bit.  Over a set N of
+    Bit p is :math:`h_p(x) = [\sum_q W_{pq}\, \kappa(a_{pq}, x) > 0]` with a Gaussian kernel minus
+    its training mean, and ``n_landmarks`` anchors :math:`a_{pq}` for each bit.  Over a set N of
     pairs the weights minimise
 
     .. math:: \sum_{(i, j) \in N} \left( d_{ij} - \frac1b \sum_{p=1}^{b} [h_p(x_i) \ne h_p(x_j)]
         \right)^2
 
-    by coordinate descent: as one weight goes from :math:`-\infty` to :math:`\infty`, each row
-    changes its bit once, where the sum is 0; the rows are sorted by that place and the best
-    interval is taken, exactly, in O(n log n + \|N\|).  All weights of a bit are gone through in
-    random order, bit after bit, ``n_sweeps`` times; the objective never rises.
+    by coordinate descent.  As one weight goes from :math:`-\infty` to :math:`\infty`, each row
+    changes its bit once, where the sum is 0; sorting the rows by that place finds the best interval
+    exactly, in O(n log n + \|N\|).  A sweep sets all weights of a bit, in random order, bit after
+    bit; there are ``n_sweeps``.  The objective never rises.
 
     With ``y``, :math:`d_{ij}` is 1 - affinity; without, :math:`\frac14 \|x_i - x_j\|^2` of centred
-    rows of length 1, which is between 0 and 1.  N are ``n_pairs`` random others for each row, with
-    ``y`` half of them of affinity above 0 if there are as many.
+    rows of length 1, which is between 0 and 1.  N pairs each row with ``n_pairs`` random others;
+    with ``y``, half of them have affinity above 0 if there are enough.
 
-    Deviations: the landmarks of all bits are drawn from one pool of ``n_anchors`` training rows, so
-    that encoding evaluates each kernel once; the original's pairs are chosen by nearness.
+    Deviations: the anchors of all bits are drawn from one pool of ``n_anchors`` training rows, so
+    that encoding evaluates each kernel once; the original chooses pairs by nearness.
 
     Reference: [Kulis-Darrell-2009].
     """
@@ -82,9 +81,10 @@ class BRE(KernelHasher):
         for name in ("n_anchors", "n_landmarks", "n_pairs", "n_sweeps"):
             check_count(getattr(self, name), f"{self._title}: {name}")
         rng = self._generator()
-        pairs = (
-            _by_targets(targets, self.n_pairs, rng) if targets else _by_rows(X, self.n_pairs, rng)
-        )
+        if targets:
+            pairs = _pairs_by_targets(targets, self.n_pairs, rng)
+        else:
+            pairs = _pairs_by_distance(X, self.n_pairs, rng)
         anchors = choose_anchors(X, self.n_anchors, rng)
         squares = square_distances(X, anchors)
         width = mean_square(squares)
@@ -94,15 +94,15 @@ class BRE(KernelHasher):
         kept: dict[str, Any] = {"anchors_": anchors, "width_": width, "mean_": mean}
         self._keep(**kept, projection_=embedding.weights.copy(), objective_=embedding.objective())
         steps = [p for _ in range(self.n_sweeps) for p in range(self.n_bits)]
-        for p in track(steps, f"{self._title}: weights of a bit"):
+        for p in track(steps, f"{self._title}: learning the weights"):
             embedding.improve(p, rng)
             self._keep(
                 **kept, projection_=embedding.weights.copy(), objective_=embedding.objective()
             )
 
 
-class Pairs:
-    """Pairs of rows, each listed at both: row i with ``other[first[i]:first[i + 1]]``."""
+class DistancePairs:
+    """Pairs of rows, each listed twice: row i with ``other[first[i]:first[i + 1]]``."""
 
     def __init__(self, rows: Array, others: Array, n: int):
         keys = np.unique(np.concatenate([rows * n + others, others * n + rows]))
@@ -112,28 +112,28 @@ class Pairs:
         self.distance = np.zeros(len(keys))
 
 
-def _by_rows(X: Rows, n_pairs: int, rng: np.random.Generator) -> Pairs:
-    """Random pairs and their distances after centring and scaling."""
+def _pairs_by_distance(X: Rows, n_pairs: int, rng: np.random.Generator) -> DistancePairs:
+    """Random pairs, and their distances after centring and scaling to length 1."""
     rows = np.repeat(np.arange(len(X)), n_pairs)
-    pairs = Pairs(rows, rng.integers(len(X), size=len(rows)), len(X))
+    pairs = DistancePairs(rows, rng.integers(len(X), size=len(rows)), len(X))
     unit = unit_rows(X - X.mean(axis=0, dtype=np.float64))
-    for start in range(0, len(pairs.row), SOME):
-        some = slice(start, start + SOME)
+    for start in range(0, len(pairs.row), PAIRS_AT_ONCE):
+        some = slice(start, start + PAIRS_AT_ONCE)
         apart = unit[pairs.row[some]] - unit[pairs.other[some]]
         pairs.distance[some] = 0.25 * np.einsum("ij,ij->i", apart, apart)
     return pairs
 
 
-def _by_targets(targets: Targets, n_pairs: int, rng: np.random.Generator) -> Pairs:
-    """Random pairs, half of them alike where there are as many, and 1 - their affinities."""
+def _pairs_by_targets(targets: Targets, n_pairs: int, rng: np.random.Generator) -> DistancePairs:
+    """Random pairs, half of them similar if there are enough, and 1 - their affinities."""
     n, half = targets.n, max(1, n_pairs // 2)
     others = np.empty((n, n_pairs), np.intp)
     for i in range(n):
-        alike = np.flatnonzero(targets.affinity([i])[0])
-        chosen = alike if len(alike) <= half else rng.choice(alike, half, replace=False)
+        similar = np.flatnonzero(targets.affinity([i])[0])
+        chosen = similar if len(similar) <= half else rng.choice(similar, half, replace=False)
         others[i, : len(chosen)] = chosen
         others[i, len(chosen) :] = rng.integers(n, size=n_pairs - len(chosen))
-    pairs = Pairs(np.repeat(np.arange(n), n_pairs), others.ravel(), n)
+    pairs = DistancePairs(np.repeat(np.arange(n), n_pairs), others.ravel(), n)
     for i in range(n):
         listed = slice(pairs.first[i], pairs.first[i + 1])
         pairs.distance[listed] = 1 - targets.affinity([i], pairs.other[listed])[0]
@@ -141,10 +141,15 @@ def _by_targets(targets: Targets, n_pairs: int, rng: np.random.Generator) -> Pai
 
 
 class Embedding:
-    """Weights, bits, and in how many bits the pairs differ."""
+    """Weights, bits, and the number of bits in which each pair differs."""
 
     def __init__(
-        self, K: Float64Array, pairs: Pairs, n_bits: int, n_landmarks: int, rng: np.random.Generator
+        self,
+        K: Float64Array,
+        pairs: DistancePairs,
+        n_bits: int,
+        n_landmarks: int,
+        rng: np.random.Generator,
     ):
         self.K, self.pairs, self.n_bits = np.asfortranarray(K), pairs, n_bits
         n_anchors = K.shape[1]
@@ -161,15 +166,15 @@ class Embedding:
             self.apart += bit[pairs.row] != bit[pairs.other]
 
     def objective(self) -> float:
-        """The sum of squares over pairs, each once."""
+        """The sum of squares over pairs, each counted once."""
         error = self.pairs.distance - self.apart / self.n_bits
         return float(error @ error / 2)
 
     def improve(self, p: int, rng: np.random.Generator) -> None:
-        """Go once through the weights of bit p."""
+        """Set each weight of bit p to its best value, once."""
         row, other, bit = self.pairs.row, self.pairs.other, self.bits[:, p]
         rest = self.apart - (bit[row] != bit[other])
-        # What a pair costs more if it differs in this bit than if it does not.
+        # How much more a pair costs if it differs in this bit.
         costs = (1 - 2 * self.n_bits * (self.pairs.distance - rest / self.n_bits)) / self.n_bits**2
         sums = self.K @ self.weights[:, p]
         order, single = rng.permutation(self.landmarks[p]), costs.astype(np.float32)
@@ -182,7 +187,7 @@ def best_weight(
 ) -> tuple[float, float]:
     """The weight w for which bits ``rest + w * kernel > 0`` cost least, and what it saves.
 
-    ``bit`` are the bits at present, with which what is saved is compared.
+    Saved is the difference from the cost of the present bits ``bit``.
     """
     flat = kernel == 0
     places = np.where(flat, np.inf, -rest / np.where(flat, 1, kernel))
@@ -202,7 +207,7 @@ def _descend(
     other: Array,
     costs: Array,
 ) -> None:
-    """Set the weights of some columns to the best, one after the other."""
+    """Set the weights of some columns to their best values, one after the other."""
     n = sums.shape[0]
     places, rest, signs = np.empty(n), np.empty(n), np.empty(n, np.float32)
     scale = np.abs(costs).sum()
@@ -214,7 +219,7 @@ def _descend(
             signs[i] = 1 if bit[i] else -1
         order = np.argsort(places)
         weight, saved = _sweep(kernel, rest, places, order, signs, first, other, costs)
-        if saved > GAIN * scale:
+        if saved > LEAST_GAIN * scale:
             weights[q] = weight
             for i in range(n):
                 sums[i] = rest[i] + weight * kernel[i]
@@ -227,15 +232,15 @@ def _sweep(
     rest: Float64Array,
     places: Float64Array,
     order: Array,
-    signs: Signs,
+    signs: Float32Array,
     first: Array,
     other: Array,
     costs: Array,
 ) -> tuple[float, float]:
-    """Move the weight over all places, in order; ``signs`` is written to."""
+    """The best weight and what it saves, trying all intervals between places; changes ``signs``."""
     n = order.shape[0]
     cost = 0.0
-    for i in range(n):  # bits for a weight below all places, and what that costs more than before
+    for i in range(n):  # the bits for a weight below all places, and their extra cost
         new = kernel[i] < 0 if kernel[i] != 0 else rest[i] > 0
         if new != (signs[i] > 0):
             cost += _flip(i, signs, first, other, costs)
@@ -257,8 +262,8 @@ def _sweep(
 
 
 @njit(cache=True, nogil=True, fastmath=True)  # type: ignore[untyped-decorator]
-def _flip(i: int, signs: Signs, first: Array, other: Array, costs: Array) -> float:
-    """Flip one bit, and tell what it costs; each pair is listed at both ends, and counted once."""
+def _flip(i: int, signs: Float32Array, first: Array, other: Array, costs: Array) -> float:
+    """Flip one bit and return what it costs; each pair is listed twice but counted once."""
     pull = np.float32(0)
     for e in range(first[i], first[i + 1]):
         pull += costs[e] * signs[other[e]]

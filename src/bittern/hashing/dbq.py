@@ -1,4 +1,4 @@
-"""Double-bit quantisation: two bits for each projected dimension, on top of any projection."""
+"""Double-bit quantisation: two bits per projected dimension, on top of any linear hasher."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["DBQ", "double_thresholds"]
 
 
 class DBQ(Hasher):
-    r"""Two bits for each projected dimension, which two thresholds cut into three regions.
+    r"""Two bits per projected dimension, which two thresholds divide into three regions.
 
     With z a projected dimension, its two bits are
 
@@ -32,18 +32,19 @@ class DBQ(Hasher):
 
     .. math:: F = \frac{(\sum_{S_1} z)^2}{|S_1|} + \frac{(\sum_{S_3} z)^2}{|S_3|}
 
-    is largest.  The search is the original's: :math:`S_2` is empty at first and the threshold 0;
-    then the least value of :math:`S_3` joins it whenever its sum is not above 0, else the largest
-    of :math:`S_1`; the best F on this way is taken.  It passes every pair of thresholds for which
-    the mean of :math:`S_2` is exactly 0.
+    is largest.  The search is the original's: :math:`S_2` starts empty at threshold 0; if its sum
+    is not above 0 it gains the smallest value of :math:`S_3`, otherwise the largest of :math:`S_1`;
+    the best F on the way wins.  The search passes every pair of thresholds for which the mean of
+    :math:`S_2` is exactly 0.
 
-    ``projection`` is an unfitted linear hasher, such as ``ITQ()``; a copy of it with half as many
-    bits (rounded up), fitted, is kept as ``projection_``, and its z are
-    :math:`(x - \bar x)^\top w`.  None is :class:`~bittern.hashing.PCAH`.  An odd ``n_bits`` gives
-    the last dimension one bit, [z > 0].  ``y`` is for the projection, if it looks at it.
+    ``projection`` is an unfitted linear hasher, such as ``ITQ()``, by default
+    :class:`~bittern.hashing.PCAH`.  A copy of it with half as many bits (rounded up) is fitted and
+    kept as ``projection_``; its z are :math:`(x - \bar x)^\top w`.  With an odd ``n_bits`` the last
+    dimension has one bit, [z > 0].  ``y`` is passed to the projection if it uses it.
 
     Thresholds lie midway between training values, not on the lower one as in the original, which
-    cuts the training rows the same way; and never between values that are equal but for rounding.
+    divides the training rows the same way; and never between values that are equal except for
+    rounding.
 
     Reference: [Kong-Li-2012a].
     """
@@ -87,7 +88,7 @@ class DBQ(Hasher):
         return bits
 
     def _unfitted(self) -> LinearHasher:
-        """A copy of the projection, of half as many bits."""
+        """A copy of the projection with half as many bits."""
         if self.projection is None:
             return PCAH(-(-self.n_bits // 2), random_state=self.random_state)
         if not isinstance(self.projection, LinearHasher):
@@ -108,9 +109,9 @@ def double_thresholds(z: Float64Array, rounding: float = 0.0) -> tuple[float, fl
     z = np.sort(z)
     n_low = int(np.searchsorted(z, 0, side="right"))
     low, high = np.cumsum(-z[:n_low][::-1]), np.cumsum(z[n_low:])  # sums, from 0 outwards
-    i, j = _ways(low, high)
+    i, j = _search_path(low, high)
     F = _mean_square(low, i) + _mean_square(high, j)
-    left, right = n_low - i, n_low + j  # how many values are at most α and β
+    left, right = n_low - i, n_low + j  # the number of values at most α and β
     cuts = _midpoints(z, rounding)
     F[np.isnan(cuts[left]) | np.isnan(cuts[right])] = -1
     if F.max() <= 0:
@@ -119,12 +120,14 @@ def double_thresholds(z: Float64Array, rounding: float = 0.0) -> tuple[float, fl
     return float(cuts[left[best]]), float(cuts[right[best]])
 
 
-def _ways(low: Float64Array, high: Float64Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """How many low and high values are in the middle, before and after each step of the search.
+def _search_path(
+    low: Float64Array, high: Float64Array
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The numbers i of low and j of high values in the middle, at each step of the search.
 
     The middle's sum is ``high[j - 1] - low[i - 1]``; a high value joins while it is not above 0.
-    So each value joins in the order of the sum of those of its own side before it: a merge of two
-    sorted lists, high values first where equal.  A side that is used up ends the search.
+    So values join in the order of the sum of those before them on their own side: a merge of two
+    sorted lists, high values first among equals.  The search ends when one side is used up.
     """
     low, high = (np.concatenate(([0.0], sums)) for sums in (low, high))
     before_high = high[:-1][high[:-1] <= low[-1]]
@@ -136,21 +139,21 @@ def _ways(low: Float64Array, high: Float64Array) -> tuple[NDArray[np.intp], NDAr
 
 
 def _mean_square(sums: Float64Array, inner: NDArray[np.intp]) -> Float64Array:
-    """Square of the sum of all but the ``inner`` first values, divided by their number."""
+    """Square of the sum of all but the first ``inner`` values, divided by their number."""
     total = np.concatenate(([0.0], sums))
     count = len(sums) - inner
     return (total[-1] - total[inner]) ** 2 / np.maximum(count, 1)
 
 
 def _midpoints(z: Float64Array, rounding: float) -> Float64Array:
-    """Thresholds with 0 … n of the sorted values at most them; NaN where equal values forbid it."""
+    """Thresholds that have 0 … n of the sorted values below them; NaN between equal values."""
     cuts = np.concatenate(([-np.inf], (z[1:] + z[:-1]) / 2, [np.inf]))
     cuts[1:-1][np.diff(z) <= rounding] = np.nan
     return cuts
 
 
 def _as_given(targets: Targets | None) -> Any:
-    """The ``y`` that the targets were made of."""
+    """The ``y`` that the targets were made from."""
     if targets is None:
         return None
     given = (targets.labels, targets.tags, targets.relevance)

@@ -1,12 +1,12 @@
-"""Hash functions trained on the likelihood of pairs."""
+"""Deep pairwise-supervised hashing: hash functions trained on the likelihood of pairs."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bittern.checks import check_number
-from bittern.hashing.gradient import GradientHasher
+from bittern.hashing.deep.hasher import GradientHasher
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -14,61 +14,21 @@ if TYPE_CHECKING:
 __all__ = ["DPSH"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPSH(GradientHasher):
-    r"""Deep pairwise-supervised hashing: inner products of logits tell which pairs are relevant.
+    r"""Deep pairwise-supervised hashing: inner products of logits predict which pairs are relevant.
 
-    Minimises the negative log-likelihood of the pairs of a batch, and ``eta`` times the squared
-    difference of logits from their signs (:func:`bittern.hashing.objectives.dpsh_loss`, where our
-    deviations are stated).  For the network and its training see
-    :class:`~bittern.hashing.gradient.GradientHasher`.
+    Minimises the negative log-likelihood of the pairs of a batch, plus ``eta`` times the squared
+    difference of the logits from their signs (:func:`bittern.hashing.objectives.dpsh_loss`, which
+    also states our deviations).  :class:`~bittern.hashing.deep.hasher.GradientHasher` explains the
+    other parameters, of the network and its training.
 
     Reference: [Li-Wang-Kang-2016].
     """
 
-    name = "dpsh"
+    eta: float = 1.0
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        network: Any = "linear",
-        hidden: int = 512,
-        n_anchors: int = 1000,
-        start: str = "random",
-        dropout: float = 0.5,
-        image_size: int | None = None,
-        frozen: int = 0,
-        augment: int = 0,
-        n_epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        trunk_rate: float = 0.1,
-        weight_decay: float = 1e-4,
-        eta: float = 1.0,
-        validation: float = 0.0,
-        patience: int | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        random_state: int | None = 0,
-    ):
-        self.n_bits = n_bits
-        self.network = network
-        self.hidden = hidden
-        self.n_anchors = n_anchors
-        self.start = start
-        self.dropout = dropout
-        self.image_size = image_size
-        self.frozen = frozen
-        self.augment = augment
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.trunk_rate = trunk_rate
-        self.weight_decay = weight_decay
-        self.eta = eta
-        self.validation = validation
-        self.patience = patience
-        self.checkpoint = checkpoint
-        self.random_state = random_state
+    name = "dpsh"
 
     def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
         from bittern.hashing.objectives import dpsh_loss

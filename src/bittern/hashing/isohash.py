@@ -1,4 +1,4 @@
-"""Isotropic hashing: the rotation in which all bits have one variance."""
+"""Isotropic hashing: rotated principal components of equal variance."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from bittern.progress import track
 
 __all__ = ["IsoHash", "lift_and_project"]
 
-EVEN = 1e-9  # relative difference of variances that counts as none
+TOLERANCE = 1e-9  # relative difference of variances that counts as 0
 
 
 class IsoHash(LinearHasher):
     r"""Rotate the principal components so that all have the same variance.
 
     With Λ the variances of the ``n_bits`` leading principal components and a their mean, find an
-    orthogonal R for which the diagonal of :math:`R^\top \Lambda R` is a throughout.  Such an R
-    exists; it lies where two sets meet,
+    orthogonal R such that every diagonal entry of :math:`R^\top \Lambda R` is a.  Such an R
+    exists; it belongs to a point in both sets
 
     .. math:: M = \{ R^\top \Lambda R : R^\top R = I \}, \qquad
         T = \{ S = S^\top : \operatorname{diag} S = a \},
 
-    and is sought by lift and projection: from a random Z in M, replace the diagonal by a (the
-    nearest S in T), then the eigenvalues of S by those of Λ, in order (the nearest Z in M).  The
-    distance between the two never grows.  ``n_iter`` times, or until the variances are equal.
+    and lift and projection finds it: from a random Z in M, replace the diagonal by a (the nearest
+    S in T), then the eigenvalues of S by those of Λ, in order (the nearest Z in M).  The distance
+    between the two never grows.  Repeats ``n_iter`` times, or until the variances are equal.
 
     If the rows vary in fewer directions than there are bits, the other variances are 0.
 
@@ -52,9 +52,9 @@ class IsoHash(LinearHasher):
 
 
 def lift_and_project(
-    variances: Float64Array, n_iter: int, rng: np.random.Generator, what: str
+    variances: Float64Array, n_iter: int, rng: np.random.Generator, title: str
 ) -> Iterator[Float64Array]:
-    r"""Orthogonal R for which the diagonal of :math:`R^\top \Lambda R` is more and more even.
+    r"""Orthogonal R for which the diagonal of :math:`R^\top \Lambda R` becomes more and more equal.
 
     ``variances`` are the diagonal of Λ, the largest first.
     """
@@ -62,8 +62,8 @@ def lift_and_project(
     R = np.linalg.qr(rng.standard_normal((len(variances), len(variances))))[0]
     Z = (R.T * variances) @ R
     yield R
-    for _ in track(range(n_iter), what):
-        if np.abs(np.diagonal(Z) - a).max() <= EVEN * a:
+    for _ in track(range(n_iter), title):
+        if np.abs(np.diagonal(Z) - a).max() <= TOLERANCE * a:
             break
         np.fill_diagonal(Z, a)  # the nearest in T
         R = np.linalg.eigh(Z)[1][:, ::-1].T

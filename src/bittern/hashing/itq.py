@@ -1,4 +1,4 @@
-"""Iterative quantisation: the rotation in which taking signs loses least."""
+"""Iterative quantisation: principal components, rotated towards their signs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class ITQ(LinearHasher):
     .. math:: \min_{B \in \{-1, 1\}^{n \times b},\; R^\top R = I} \lVert B - V R \rVert_F^2
 
     from a random rotation: the best B for an R is the signs of VR; the best R for a B is the
-    orthogonal factor of :math:`V^\top B`.  ``n_iter`` times, or until no sign changes.
+    orthogonal factor of :math:`V^\top B`.  Repeats ``n_iter`` times, or until no sign changes.
 
-    If the rows vary in only r < b directions, the other columns of V are 0, so that of R only its
-    first r rows count; they stay orthonormal.
+    If the rows vary in only r < b directions, the other columns of V are 0, so only the first r
+    rows of R matter; they stay orthonormal.
 
     Reference: [Gong-Lazebnik-2011].
     """
@@ -50,17 +50,17 @@ class ITQ(LinearHasher):
 
 
 def rotations(
-    V: Float64Array, n_bits: int, n_iter: int, rng: np.random.Generator, what: str
+    V: Float64Array, n_bits: int, n_iter: int, rng: np.random.Generator, title: str
 ) -> Iterator[Float64Array]:
-    r"""Better and better R ``(r, n_bits)``, of orthonormal rows, for which VR is near its signs.
+    r"""Better and better R ``(r, n_bits)``, with orthonormal rows, that bring VR near its signs.
 
-    V is ``(n, r)`` with r ≤ ``n_bits``.  The first R is random; each of the others is the best for
-    the signs of the one before.  Ends before ``n_iter`` steps if a step changes no sign.
+    V is ``(n, r)`` with r ≤ ``n_bits``.  The first R is random; each other one is the best for the
+    signs of the one before.  Ends before ``n_iter`` steps if a step changes no sign.
     """
     R = np.linalg.qr(rng.standard_normal((n_bits, n_bits)))[0][: V.shape[1]]
     positive = V @ R > 0
     yield R
-    for _ in track(range(n_iter), what):
+    for _ in track(range(n_iter), title):
         B = np.where(positive, 1.0, -1.0)
         R = _orthogonal(V.T @ B)
         yield R
@@ -70,6 +70,6 @@ def rotations(
 
 
 def _orthogonal(M: Float64Array) -> Float64Array:
-    """The matrix of orthonormal rows nearest to M ``(r, n_bits)``: orthogonal Procrustes."""
+    """The matrix with orthonormal rows nearest to M ``(r, n_bits)``: orthogonal Procrustes."""
     left, _, right = np.linalg.svd(M, full_matrices=False)
     return left @ right

@@ -1,4 +1,4 @@
-"""Iterative quantisation of the directions that agree best with the targets."""
+"""Iterative quantisation of the directions that correlate most with the targets."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bittern.hashing.targets import Targets
 __all__ = ["ITQCCA", "canonical_directions"]
 
 TARGET_REGULARISATION = 1e-4
-NOTHING = 1e-3  # a correlation below which there is none
+LEAST_CORRELATION = 1e-3  # smaller ones count as 0
 
 
 class ITQCCA(LinearHasher):
     r"""Rotate the canonical directions of rows and targets so that taking signs loses least.
 
-    With X the centred training rows and Y their centred target indicators (classes, tags, or, for
-    a Relevance, affinities to at most 256 random rows), canonical correlation analysis finds
+    With X the centred training rows and Y their centred indicators (classes, tags, or, for a
+    Relevance, affinities to at most 256 random rows), canonical correlation analysis finds
 
     .. math:: X^\top Y (Y^\top Y + \rho_Y I)^{-1} Y^\top X \, w_k
         = \lambda_k^2 \, (X^\top X + \rho_X I) \, w_k, \qquad
@@ -32,14 +32,14 @@ class ITQCCA(LinearHasher):
     eigenvalue of :math:`X^\top X`, :math:`\rho_Y` 10⁻⁴ times the mean eigenvalue of
     :math:`Y^\top Y`.
 
-    There are at most as many correlations as indicators (with c classes c - 1).  The directions of
-    further bits have correlation 0 and, scaled by it, vanish: with r < b directions, R has r
-    orthonormal rows, as in ITQ.  On held-out training rows of CIFAR-10 its average precision was
+    There are at most as many correlations as indicators (c - 1 with c classes).  Directions for
+    further bits would have correlation 0 and, scaled by it, vanish: with r < b directions, R has r
+    orthonormal rows, as in ITQ.  On held-out training rows of CIFAR-10 the average precision was
     within .007 of the best padding with principal axes (at a tenth or a third of the weight), and
-    .016 to .13 above padding at full weight.  If no direction correlates (one class only), the
-    principal axes are rotated, as in ITQ.
+    .016 to .13 above padding at full weight.  If no direction correlates, as with a single class,
+    the principal axes are rotated, as in ITQ.
 
-    The original takes :math:`\rho` = 10⁻⁴, whatever the scale of the rows; the default here was the
+    The original has :math:`\rho` = 10⁻⁴ whatever the scale of the rows; the default here was the
     best of seven powers of ten, 10⁻⁶ … 100, on held-out training rows, for GIST and for CNN
     features.
 
@@ -88,12 +88,12 @@ def canonical_directions(
     squares = (V**2).sum(axis=0)
     scale = 1 / np.sqrt(squares + regularisation * squares.mean()) if len(squares) else squares
     left, correlations, _ = np.linalg.svd((V * scale).T @ _whitened(Y), full_matrices=False)
-    k = int((correlations > NOTHING).sum())
+    k = int((correlations > LEAST_CORRELATION).sum())
     return scale[:, None] * left[:, :k], correlations[:k]
 
 
 def _whitened(Y: NDArray[np.floating]) -> Float64Array:
-    """Centred indicators times the inverse root of their regularised squares."""
+    """Centred indicators times the inverse square root of their regularised covariance."""
     centred = Y - Y.mean(axis=0, dtype=np.float64)
     values, vectors = np.linalg.eigh(centred.T @ centred)
     values = np.maximum(values, 0) + TARGET_REGULARISATION * values.mean()

@@ -1,11 +1,12 @@
-"""Random hyperplanes in the space of a kernel."""
+"""Kernelised LSH: random hyperplanes in the feature space of a kernel."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from bittern.checks import Float64Array, check_choice, check_count, check_number
-from bittern.hashing.anchors import (
+from bittern.hashing.base import Bits, Rows
+from bittern.hashing.kernel_maps import (
     KernelHasher,
     choose_anchors,
     gaussian,
@@ -13,7 +14,6 @@ from bittern.hashing.anchors import (
     square_distances,
     unit_rows,
 )
-from bittern.hashing.base import Bits, Rows
 from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
 
@@ -23,24 +23,26 @@ KERNELS = ("gaussian", "linear", "cosine")
 
 
 class KLSH(KernelHasher):
-    r"""Random hyperplanes in the space of a kernel, each a combination of p anchors.
+    r"""Random hyperplanes in the feature space of a kernel, each a combination of p anchors.
 
-    The mean of t random anchors is about normal around the mean of all (central limit); whitened by
-    the anchors' own covariance it is a random direction of the kernel's space.  In terms of the
-    anchors' centred kernel matrix :math:`\tilde K` it has the weights
+    By the central limit theorem, the mean of t random anchors is nearly normal around the mean of
+    all; whitened by the anchors' covariance, it is a random direction of the feature space.  In
+    terms of the anchors' centred kernel matrix :math:`\tilde K` it has the weights
 
     .. math:: w = \tilde K^{-1/2} e_S, \qquad
         \text{bit} = \Big[ \sum_{i = 1}^{p} w_i \, \tilde\kappa(x, a_i) > 0 \Big],
 
     with :math:`e_S` 1 for t random anchors and 0 for the others, and :math:`\tilde\kappa` the
-    kernel centred at the anchors' mean.  As :math:`\sum_i w_i = 0`, only κ(x, a) less its mean over
-    the anchors is needed of it.
+    kernel centred at the anchors' mean.  As :math:`\sum_i w_i = 0`, κ(x, a) minus its mean over the
+    anchors is enough.
 
-    ``n_anchors`` random training rows (the distinct ones, if fewer) are the anchors, and
-    ``n_chosen`` is t, at most half of them, as all together give no direction.  Directions in which
-    the anchors do not vary are left out of the inverse.  ``kernel`` is ``"gaussian"``,
-    :math:`\exp(-\|x - y\|^2 / (2\sigma^2))`, ``"linear"`` or ``"cosine"``; ``width`` is σ², by
-    default the mean squared distance of training rows from the anchors.
+    The anchors are ``n_anchors`` random training rows (or all distinct ones, if there are fewer).
+    ``n_chosen`` is t; it is limited to half of the anchors, because all of them together have no
+    direction.  Directions in which the anchors do not vary are left out of the inverse.
+
+    ``kernel`` is ``"gaussian"``, :math:`\exp(-\|x - y\|^2 / (2\sigma^2))`, ``"linear"`` or
+    ``"cosine"``; ``width`` is σ², by default the mean squared distance of training rows from the
+    anchors.
 
     Reference: [Kulis-Grauman-2009].
     """
@@ -75,7 +77,7 @@ class KLSH(KernelHasher):
         rng = self._generator()
         anchors = choose_anchors(X, self.n_anchors, rng)
         width = self.width or mean_square(square_distances(X, anchors))
-        K = _values(anchors, anchors, kernel, width).astype(np.float64)
+        K = _kernel_values(anchors, anchors, kernel, width).astype(np.float64)
         t = max(1, min(self.n_chosen, len(anchors) // 2))
         self._keep(
             kernel_=kernel,
@@ -86,12 +88,12 @@ class KLSH(KernelHasher):
         )
 
     def _bits(self, X: Rows) -> Bits:
-        values = _values(X, self.anchors_, self.kernel_, self.width_)
+        values = _kernel_values(X, self.anchors_, self.kernel_, self.width_)
         return sides(values, self.mean_, self.projection_)
 
 
-def _values(X: Rows, anchors: Rows, kernel: str, width: float) -> Rows:
-    """Kernel of the rows with the anchors ``(n, n_anchors)``."""
+def _kernel_values(X: Rows, anchors: Rows, kernel: str, width: float) -> Rows:
+    """Kernel values of the rows with the anchors, ``(n, n_anchors)``."""
     if kernel == "gaussian":
         return gaussian(X, anchors.astype(X.dtype), width)
     if kernel == "cosine":
@@ -104,7 +106,7 @@ def _centred(K: Float64Array) -> Float64Array:
 
 
 def _inverse_root(K: Float64Array) -> Float64Array:
-    """K to the power -1/2, on the directions in which it is not 0 but for rounding."""
+    """K to the power -1/2, in the directions in which it is not 0 up to rounding."""
     values, vectors = np.linalg.eigh(K)
     real = values > len(K) * np.finfo(np.float32).eps * max(values[-1], 0)
     roots = vectors[:, real] / np.sqrt(values[real])
@@ -112,6 +114,6 @@ def _inverse_root(K: Float64Array) -> Float64Array:
 
 
 def _choices(n: int, t: int, n_bits: int, rng: np.random.Generator) -> Float64Array:
-    """For each bit a column ``(n,)`` with t random ones."""
+    """For each bit a column ``(n,)`` with t ones at random places."""
     ranks = rng.random((n, n_bits)).argsort(axis=0)
     return (ranks < t).astype(np.float64)

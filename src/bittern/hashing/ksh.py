@@ -1,26 +1,26 @@
-"""Bits whose inner products are the affinities, found one after the other."""
+"""Supervised hashing with kernels: bits whose inner products approach the affinities."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from bittern.checks import Float64Array, check_count
-from bittern.hashing.anchors import KernelHasher, choose_anchors, mean_square, square_distances
 from bittern.hashing.base import Rows
+from bittern.hashing.kernel_maps import KernelHasher, choose_anchors, mean_square, square_distances
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
 __all__ = ["KSH"]
 
-RIDGE = 1e-6  # of the mean diagonal, so that fewer rows than anchors do no harm
-ENOUGH = 1e-2  # a step that gains less, in parts of the number of rows, is the last
-MOST_DOUBLINGS = 50
+RIDGE = 1e-6  # of the mean diagonal, for fewer rows than anchors
+LEAST_GAIN = 1e-2  # times the number of rows; a step that gains less is the last
+MAX_DOUBLINGS = 50
 
 
 class KSH(KernelHasher):
     r"""Supervised hashing with kernels: inner products of codes approach the affinities.
 
-    With κ(x) the Gaussian kernel of x with m random anchors, less its mean over the training rows,
+    With κ(x) the Gaussian kernel of x with m random anchors, minus its mean over the training rows,
     a bit is :math:`h_k(x) = \operatorname{sgn}(a_k^\top \kappa(x))`.  Over l training rows with
     kernel matrix K and :math:`S = 2 \cdot \text{affinity} - 1` in [-1, 1], the b bits minimise
 
@@ -35,12 +35,12 @@ class KSH(KernelHasher):
     2. from there, with :math:`\varphi(z) = 2 / (1 + e^{-z}) - 1` for the sign, by Nesterov's
        accelerated gradient on :math:`-\varphi(K a)^\top R\, \varphi(K a)`, at most ``n_steps``.
 
-    The better of the two is kept, by :math:`h^\top R h` with the sign itself.
+    The better of the two is kept, by :math:`h^\top R h` with the true sign.
 
-    ``n_anchors`` is m, ``n_labelled`` is l: the rows, chosen at random, whose affinities are
-    looked at (at most all; the matrix S is dense).  The kernel's σ² is the mean squared distance of
-    training rows from anchors.  An S that is not symmetric is replaced by its symmetric part, which
-    does not change the optimum, and :math:`K^\top K` gets 10⁻⁶ of its mean diagonal added.
+    ``n_anchors`` is m and ``n_labelled`` is l, the number of random rows whose affinities are used
+    (the matrix S is dense).  The kernel's σ² is the mean squared distance of training rows from
+    anchors.  If S is not symmetric, its symmetric part is used, which has the same optimum; 10⁻⁶ of
+    its mean diagonal is added to :math:`K^\top K`.
 
     Reference: [Liu-Wang-Ji-Jiang-Chang-2012].
     """
@@ -89,13 +89,13 @@ class KSH(KernelHasher):
             codes = [_signs(K @ a) for a in (relaxed, smooth)]
             better = int(residual.agreement(codes[1]) > residual.agreement(codes[0]))
             projection[:, k] = (relaxed, smooth)[better]
-            residual.take_off(codes[better])
-            relaxation.take_off(codes[better])
+            residual.subtract(codes[better])
+            relaxation.subtract(codes[better])
         return projection
 
 
 class _Residual:
-    """The matrix R, as groups of rows that S does not tell apart, and the bits taken off."""
+    """The matrix R: S, once for each group of rows with equal entries, minus the bits so far."""
 
     def __init__(self, S: Float64Array) -> None:
         first, groups = np.unique(S, axis=0, return_index=True, return_inverse=True)[1:]
@@ -114,13 +114,13 @@ class _Residual:
         """The product y' R y."""
         return float(y @ self.times(y))
 
-    def take_off(self, h: Float64Array) -> None:
-        """Go on with R - h h'."""
+    def subtract(self, h: Float64Array) -> None:
+        """Replace R by R - h h'."""
         self._bits.append(h)
 
 
 class _Relaxation:
-    """Without the sign: maximise a' K' R K a where a' K' K a is the number of rows."""
+    """The problem without the sign: maximise a' K' R K a where a' K' K a is the number of rows."""
 
     def __init__(self, K: Float64Array, S: Float64Array) -> None:
         from scipy.linalg import cholesky, solve_triangular
@@ -133,7 +133,7 @@ class _Relaxation:
         self._matrix = self._white @ (S @ self._white.T)
 
     def best(self) -> Float64Array:
-        """The weights a, their largest entry positive."""
+        """The best weights a; their largest entry is positive."""
         from scipy.linalg import eigh, solve_triangular
 
         last = len(self._matrix) - 1
@@ -143,8 +143,8 @@ class _Relaxation:
         a *= np.sign(a[np.abs(a).argmax()]) * np.sqrt(self._white.shape[1])
         return a / length if length > 0 else np.zeros_like(a)
 
-    def take_off(self, h: Float64Array) -> None:
-        """Go on with R - h h'."""
+    def subtract(self, h: Float64Array) -> None:
+        """Replace R by R - h h'."""
         white = self._white @ h
         self._matrix -= np.outer(white, white)
 
@@ -156,7 +156,7 @@ def _signs(values: Float64Array) -> Float64Array:
 def _ascend(
     K: Float64Array, residual: _Residual, start: Float64Array, n_steps: int
 ) -> Float64Array:
-    """Weights that agree with the residual better, with the smooth sign."""
+    """Weights whose smooth signs agree better with the residual."""
     value = K @ start
     before, now, cost = (start, value), (start, value), np.inf  # weights a, and K a
     curvature, last, momentum = 1.0, 0.0, 1.0
@@ -174,7 +174,7 @@ def _ascend(
         before, now = now, (a - slope / curvature, z - along / curvature)
         last, momentum = momentum, (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         gain, cost = abs(cost - after), after
-        if gain <= ENOUGH * len(K):
+        if gain <= LEAST_GAIN * len(K):
             break
     return now[0]
 
@@ -189,9 +189,9 @@ def _curvature(
 ) -> tuple[float, float]:
     """The curvature of a parabola that bounds the cost after a gradient step, and that cost.
 
-    Doubled until it does; the cost is infinite if it never does.
+    The curvature doubles until the bound holds; the cost is infinite if it never does.
     """
-    for _ in range(MOST_DOUBLINGS):
+    for _ in range(MAX_DOUBLINGS):
         after = -residual.agreement(np.tanh((z - along / curvature) / 2))
         if after <= cost - square / (2 * curvature):
             return curvature, after

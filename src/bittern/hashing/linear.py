@@ -1,4 +1,4 @@
-"""Hashers whose bits are the sides of hyperplanes."""
+"""Hashers whose bits are sides of hyperplanes, and principal axes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from bittern.checks import Float64Array
-from bittern.data.blocks import check_rows
+from bittern.data.steps import check_rows
 from bittern.hashing.base import Bits, Hasher, Rows
 
 __all__ = ["LinearHasher", "principal_axes", "sides"]
 
-SLACK = 16  # roundings of a sum of products that count as nothing
+SLACK = 16  # rounding errors of a sum of products that count as 0
 
 
 class LinearHasher(Hasher):
@@ -25,7 +25,7 @@ class LinearHasher(Hasher):
         return sides(X, self.mean_, self.projection_)
 
     def _checked_bits(self, X: Any) -> Bits:
-        """Infinity and NaN are looked for in the products, which are far fewer than the rows."""
+        """Look for infinity and NaN in the products, which are far fewer than the rows' entries."""
         rows = check_rows(self, X, sparse=False, finite=False)
         with np.errstate(invalid="ignore", over="ignore"):
             products = rows @ self.projection_.astype(rows.dtype)
@@ -35,17 +35,17 @@ class LinearHasher(Hasher):
 
 
 def sides(X: Rows, mean: Float64Array, projection: Float64Array) -> Bits:
-    """On which side of hyperplanes through ``mean`` the rows lie; on them, as the first, is 0.
+    """Whether the rows lie on the positive side of hyperplanes through ``mean``.
 
     Computed as ``X @ projection > mean @ projection`` in the precision of the rows, so that they
-    are not copied.  Rows that lie on a hyperplane but for rounding count as on it: whatever else
-    is in a block, a row gets the same bits.
+    are not copied.  Rows that lie on a hyperplane except for rounding get 0, so that a row's bits
+    do not depend on the other rows in its block.
     """
     return X @ projection.astype(X.dtype) > _offset(mean, projection, X.dtype)
 
 
 def _offset(mean: Float64Array, projection: Float64Array, dtype: Any) -> Rows:
-    """What a product must exceed: the mean's own, and a little for rounding."""
+    """The value that a product must exceed: the mean's, plus a margin for rounding."""
     size = np.abs(mean) @ np.abs(projection)
     return (mean @ projection + SLACK * np.finfo(dtype).eps * size).astype(dtype)
 

@@ -1,4 +1,4 @@
-"""Random hyperplanes and two other random hash functions."""
+"""Random hash functions: hyperplanes, stripes, and Fourier features."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["LSH", "SKLSH", "PStableLSH", "square_spread"]
 class LSH(LinearHasher):
     r"""Random hyperplanes: bit k of x is 1 if :math:`w_k^\top (x - \bar x) > 0`, w normal.
 
-    Two rows at angle θ (seen from the mean of the training rows) differ in a bit with probability
-    θ/π [Charikar-2002]; ``centre=False`` sees them from the origin, as LSH for cosines does.
+    Two rows at angle θ, seen from the mean of the training rows, differ in a bit with probability
+    θ/π [Charikar-2002].  With ``centre=False`` the angle is at the origin, as in LSH for cosines.
 
     Reference: [Gionis-Indyk-Motwani-1999].
     """
@@ -36,25 +36,25 @@ class LSH(LinearHasher):
 
 
 class PStableLSH(Hasher):
-    r"""Random stripes: the cell of a random projection, of which a bit keeps the parity.
+    r"""Random stripes: each bit is the parity of the cell of a random projection.
 
     .. math:: h_k(x) = \left\lfloor \frac{w_k^\top x + u_k}{r} \right\rfloor,
         \qquad \text{bit } k = h_k(x) \bmod 2,
 
     with :math:`w_k` standard normal, which is 2-stable, :math:`u_k` uniform in [0, r), and r the
-    ``width``.  As :math:`w_k^\top (x - y)` is normal with deviation :math:`c = \|x - y\|`, two rows
-    differ in a bit with a probability that follows from c/r alone:
+    ``width``.  As :math:`w_k^\top (x - y)` is normal with standard deviation
+    :math:`c = \|x - y\|`, the probability that two rows differ in a bit depends on c/r alone:
 
     .. math:: P = \frac12 - \frac{4}{\pi^2} \sum_{j = 1, 3, 5, \ldots}
         \frac{1}{j^2} \exp\left(-\frac{(j \pi c / r)^2}{2}\right).
 
-    It grows with c, as :math:`\sqrt{2/\pi}\, c / r` while c is small, and levels off at ½ where c
-    passes r.  ``width=None`` takes r = 3s with :math:`s^2` the mean squared distance of two
-    training rows, so that P = .27 at c = s and still grows there; of the multiples ½ … 8 it was
-    about the best on held-out training rows of CIFAR-10.
+    It grows as :math:`\sqrt{2/\pi}\, c / r` while c is small, and levels off at ½ when c exceeds r.
+    ``width=None`` takes r = 3s with :math:`s^2` the mean squared distance of two training rows, so
+    that P = .27 at c = s and still grows there; of the multiples ½ … 8 it was about the best on
+    held-out training rows of CIFAR-10.
 
-    The original keeps :math:`h_k` itself, as a part of the key of a hash table, and gives no binary
-    code; one bit of it for each function, and the parity as that bit, are ours.
+    The original uses :math:`h_k` as a part of the key of a hash table and has no binary code;
+    taking one bit per function, its parity, is ours.
 
     Reference: [Datar-Immorlica-Indyk-Mirrokni-2004].
     """
@@ -83,25 +83,25 @@ class PStableLSH(Hasher):
         self._keep(directions_=directions, shifts_=shifts, width_=float(width))
 
     def _bits(self, X: Rows) -> Bits:
-        pairs = X @ (self.directions_ / (2 * self.width_)).astype(X.dtype)  # of stripes
+        pairs = X @ (self.directions_ / (2 * self.width_)).astype(X.dtype)  # in pairs of stripes
         pairs += (self.shifts_ / (2 * self.width_)).astype(X.dtype)
         pairs -= np.floor(pairs)
         return pairs >= 0.5
 
 
 class SKLSH(Hasher):
-    r"""Signs of random Fourier features, for a Gaussian kernel.
+    r"""Signs of random Fourier features of a Gaussian kernel, with random thresholds.
 
     .. math:: \text{bit } k = \left[ \cos(w_k^\top x + b_k) + t_k > 0 \right],
 
     with :math:`w_k \sim N(0, \gamma I)`, :math:`b_k` uniform in [0, 2π], :math:`t_k` in [-1, 1].
-    Two rows differ in a bit with the probability
+    Two rows differ in a bit with probability
 
     .. math:: P = \frac{8}{\pi^2} \sum_{m = 1}^{\infty} \frac{1 - K(mx, my)}{4m^2 - 1},
         \qquad K(x, y) = \exp(-\gamma \|x - y\|^2 / 2).
 
     ``gamma=None`` takes γ = 1 / the mean squared distance of two training rows, so that K is
-    :math:`e^{-1/2}` at a typical distance and the codes can tell far rows from farther ones.
+    :math:`e^{-1/2}` at a typical distance, and codes still separate far rows from farther ones.
 
     Reference: [Raginsky-Lazebnik-2009].
     """

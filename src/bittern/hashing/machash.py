@@ -1,29 +1,33 @@
-"""Codes and hash functions that approach one another: the method of auxiliary coordinates."""
+"""MACHash: the method of auxiliary coordinates, codes and linear functions that come to agree."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from bittern.checks import Float32Array, Float64Array, check_choice, check_count, check_number
+from bittern.checks import (
+    Float32Array,
+    Float64Array,
+    check_choice,
+    check_count,
+    check_number,
+    import_extra,
+)
 from bittern.hashing.base import Bits, Hasher, Rows
-from bittern.hashing.fasthash import (
+from bittern.hashing.graph_cuts import (
     LOSSES,
+    AffinityPairs,
     Block,
     Counts,
     Longs,
-    Pairs,
     Signs,
-    count_apart,
-    library,
+    choose_bits,
+    count_differences,
     loss_steps,
     make_blocks,
-    sweep,
-    weigh,
+    set_weights,
 )
+from bittern.hashing.kernel_maps import with_ones
 from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
 from bittern.progress import track
@@ -32,24 +36,25 @@ __all__ = ["MACHash"]
 
 GROWTH = 1.4  # of μ from one iteration to the next
 N_EPOCHS = 20  # of a bit's classifier in one iteration
-SLACK = 0.05  # by which its optimality conditions may fail
+TOLERANCE = 0.05  # of a classifier's optimality conditions
 
 
 class MACHash(Hasher):
-    r"""Auxiliary coordinates: codes of least loss and linear functions, until they agree.
+    r"""Auxiliary coordinates: alternate between codes of least loss and linear hash functions.
 
-    Learning linear hash functions h for a loss L of codes directly is hard, for codes are discrete.
-    Here the codes Z of the training rows are variables of their own,
+    Learning linear hash functions h for a loss L of codes directly is hard because codes are
+    discrete.  Here the codes Z of the training rows are variables of their own,
 
     .. math:: \min_{Z, h} L(Z) + \mu \sum_i \|z_i - h(x_i)\|^2, \qquad Z \in \{-1, 1\}^{n \times b},
 
-    and μ rises by 1.4 from one iteration to the next, from ``mu`` on.  By turns:
+    and μ, at first ``mu``, grows by the factor 1.4 from one iteration to the next.  Each iteration
+    has two steps:
 
     - given Z, each bit of h is a linear support vector machine (squared hinge loss, parameter
-      ``C``) that tells the bit of Z from the row, centred and scaled to mean squared length 1;
+      ``C``) that predicts the bit of Z from the row, centred and scaled to mean squared length 1;
     - given h, each bit of Z in turn is chosen for the least sum.  With the other bits fixed, L is
       a quadratic function of it whose weights are not negative inside blocks of rows of affinity
-      1; block after block the best bits are found by a minimum cut.
+      1; a minimum cut finds the best bits of one block after another.
 
     It ends when Z = h(X), or after ``n_iter`` iterations.  The first Z is found without h.  L is
     the sum over pairs of one of the losses of :class:`~bittern.hashing.FastHash` for the share of
@@ -57,8 +62,8 @@ class MACHash(Hasher):
     ``"ksh"``, :math:`(z_i^\top z_j / b - 2 a_{ij} + 1)^2`, is the original's.
 
     Each row is paired with ``n_pairs`` random rows of affinity above 0 and as many of affinity 0.
-    Deviations: the machines go on from the last iteration's instead of beginning anew, for at most
-    20 rounds over the rows.
+    Deviations: a support vector machine starts from the last iteration's solution instead of
+    afresh, and passes over the rows at most 20 times.
 
     Reference: [Raziperchikolaei-Carreira-Perpinan-2016].
     """
@@ -95,33 +100,29 @@ class MACHash(Hasher):
         check_count(self.n_iter, f"{self._title}: n_iter")
         mu = check_number(self.mu, f"{self._title}: mu", above=0)
         check_number(self.C, f"{self._title}: C", above=0)
-        library("maxflow", "PyMaxflow", self._title)
+        import_extra("maxflow", "PyMaxflow", "hashing", self._title)
         rng = self._generator()
-        pairs = Pairs.sample(targets, self.n_pairs, self.n_pairs, rng)
-        codes = Coordinates(pairs, make_blocks(pairs, rng), self.loss, self.n_bits, rng)
-        machines = _Machines(X, self.n_bits, self.C)
-        for _ in track(range(self.n_iter), f"{self._title}: machines, then codes"):
-            said = machines.learn(codes.bits, rng)
-            self._keep(mean_=machines.mean, projection_=machines.projection())
-            codes.follow(said, mu)
+        pairs = AffinityPairs.sample(targets, self.n_pairs, self.n_pairs, rng)
+        codes = AuxiliaryCoordinates(pairs, make_blocks(pairs, rng), self.loss, self.n_bits, rng)
+        classifiers = _Classifiers(X, self.n_bits, self.C)
+        for _ in track(range(self.n_iter), f"{self._title}: alternating"):
+            predicted = classifiers.fit(codes.bits, rng)
+            self._keep(mean_=classifiers.mean, projection_=classifiers.projection())
+            codes.update(predicted, mu)
             mu *= GROWTH
-            if (said == codes.bits).all():
+            if (predicted == codes.bits).all():
                 break
 
     def _bits(self, X: Rows) -> Bits:
-        return sides(_with_one(X), self.mean_, self.projection_)
+        return sides(with_ones(X), self.mean_, self.projection_)
 
 
-def _with_one(X: Rows) -> Rows:
-    return np.hstack([X, np.ones((len(X), 1), X.dtype)])
-
-
-class Coordinates:
-    """The codes of the training rows, free of any hash function."""
+class AuxiliaryCoordinates:
+    """The codes of the training rows as variables of their own."""
 
     def __init__(
         self,
-        pairs: Pairs,
+        pairs: AffinityPairs,
         blocks: list[Block],
         loss: str,
         n_bits: int,
@@ -133,47 +134,46 @@ class Coordinates:
         self.bits: Signs = np.zeros((n_bits, pairs.n), np.int8)
         self.apart: Counts = np.zeros(len(pairs.other), np.uint16)
         self._weights: Float32Array = np.empty(len(pairs.other), np.float32)
-        nothing = np.zeros(pairs.n)
+        unary = np.zeros(pairs.n)
         for r, bit in enumerate(self.bits, 1):  # as FastHash chooses them
-            self._weigh(loss_steps(loss, r), 1.0)
+            self._set_weights(loss_steps(loss, r), 1.0)
             for _ in range(2):
-                sweep(bit, self._weights, nothing, pairs, blocks, rng)
-            count_apart(bit, pairs.first, pairs.other, self.apart)
+                choose_bits(bit, self._weights, unary, pairs, blocks, rng)
+            count_differences(bit, pairs, 1, self.apart)
 
-    def objective(self, said: Signs, mu: float) -> float:
-        r"""The loss, and μ times the squared distances of codes from what the machines say."""
+    def objective(self, predicted: Signs, mu: float) -> float:
+        r"""The loss, plus μ times the squared distances of the codes from the predicted ones."""
         share = np.arange(self.n_bits + 1) / self.n_bits
         similar, dissimilar = (loss(share)[self.apart] for loss in LOSSES[self.loss])
         a = self.pairs.affinity.astype(np.float64)
         total = float((a * similar + (1 - a) * dissimilar).sum() / 2 * self.scale)
-        return total + 4 * mu * float((self.bits != said).sum())
+        return total + 4 * mu * float((self.bits != predicted).sum())
 
-    def follow(self, said: Signs, mu: float) -> None:
+    def update(self, predicted: Signs, mu: float) -> None:
         """Give each bit in turn the values of least objective, block by block."""
-        pairs = self.pairs
-        for bit, wanted in zip(self.bits, said, strict=True):
-            _leave_out(bit, pairs.first, pairs.other, self.apart)
-            self._weigh(loss_steps(self.loss, self.n_bits), self.scale)
-            field = -2 * mu * wanted.astype(np.float64)  # (z - h)² = 2 - 2 z h
-            sweep(bit, self._weights, field, pairs, self.blocks, self.rng)
-            count_apart(bit, pairs.first, pairs.other, self.apart)
+        for bit, wanted in zip(self.bits, predicted, strict=True):
+            count_differences(bit, self.pairs, -1, self.apart)
+            self._set_weights(loss_steps(self.loss, self.n_bits), self.scale)
+            unary = -2 * mu * wanted.astype(np.float64)  # (z - h)² = 2 - 2 z h
+            choose_bits(bit, self._weights, unary, self.pairs, self.blocks, self.rng)
+            count_differences(bit, self.pairs, 1, self.apart)
 
-    def _weigh(self, steps: tuple[Float64Array, Float64Array], scale: float) -> None:
+    def _set_weights(self, steps: tuple[Float64Array, Float64Array], scale: float) -> None:
         similar, dissimilar = (scale * step for step in steps)
-        weigh(self.pairs.affinity, self.apart, similar, dissimilar, self._weights)
+        set_weights(self.pairs.affinity, self.apart, similar, dissimilar, self._weights)
 
 
-class _Machines:
-    """A support vector machine for each bit, learned by dual coordinate descent."""
+class _Classifiers:
+    """A linear support vector machine for each bit, by dual coordinate descent."""
 
     def __init__(self, X: Rows, n_bits: int, C: float):
         mean = X.mean(axis=0, dtype=np.float64)
         centred = X - mean
         size = float(np.sqrt((centred**2).sum(axis=1).mean()))
-        # Rows that are all alike but for rounding are left as they are.
-        noise = np.finfo(X.dtype).eps * np.abs(mean).max(initial=0) * len(mean) ** 0.5
-        self._size = size if size > noise else np.inf
-        self._rows = _with_one(centred / self._size).astype(np.float32)
+        # Rows that are equal except for rounding become 0.
+        rounding = np.finfo(X.dtype).eps * np.abs(mean).max(initial=0) * len(mean) ** 0.5
+        self._size = size if size > rounding else np.inf
+        self._rows = with_ones(centred / self._size).astype(np.float32)
         self._square = np.einsum("ij,ij->i", self._rows, self._rows).astype(np.float64)
         self._alpha = np.zeros((n_bits, len(X)), np.float32)
         self._w = np.zeros((n_bits, self._rows.shape[1]), np.float32)
@@ -182,11 +182,11 @@ class _Machines:
 
     @property
     def mean(self) -> Float64Array:
-        """The point that the rows are seen from, and 0."""
+        """The mean of the rows with a 1 appended, except that the last entry is 0."""
         return np.append(self._mean, 0.0)
 
-    def learn(self, bits: Signs, rng: np.random.Generator) -> Signs:
-        """Go on learning, and tell what the machines say of the training rows."""
+    def fit(self, bits: Signs, rng: np.random.Generator) -> Signs:
+        """Train on from the last solution, and predict the bits of the training rows."""
         self._alpha[bits != self._bits] = 0
         self._bits = bits.copy()
         self._w = np.ascontiguousarray((self._alpha * bits) @ self._rows)
@@ -196,18 +196,10 @@ class _Machines:
         return np.where(self._w @ self._rows.T > 0, 1, -1).astype(np.int8)
 
     def projection(self) -> Float64Array:
-        """The machines' weights for rows as they are."""
+        """The weights for rows that are not scaled."""
         projection = self._w.T.astype(np.float64)
         projection[:-1] /= self._size
         return projection
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _leave_out(bit: Signs, first: Longs, other: NDArray[Any], apart: Counts) -> None:
-    """Take 1 away for each listed pair that differs in a bit."""
-    for i in range(first.shape[0] - 1):
-        for e in range(first[i], first[i + 1]):
-            apart[e] -= bit[i] != bit[other[e]]
 
 
 @njit(cache=True, nogil=True, fastmath=True)  # type: ignore[untyped-decorator]
@@ -237,5 +229,5 @@ def _train(
             alpha[i] = new
             for j in range(X.shape[1]):
                 w[j] += step * X[i, j]
-        if worst < SLACK:
+        if worst < TOLERANCE:
             break

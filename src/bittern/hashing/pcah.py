@@ -1,4 +1,4 @@
-"""Sides of the principal components."""
+"""PCA hashing: signs of the principal components."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class PCAH(LinearHasher):
     Bit k of x is 1 if :math:`a_k^\top (x - \bar x) > 0`, with :math:`a_k` the direction of the k-th
     largest variance of the training rows.
 
-    If the rows vary in fewer directions than there are bits, random hyperplanes within those
-    directions give the other bits: :math:`\sum_k g_k a_k` with g standard normal.
+    If the rows vary in fewer directions than there are bits, the other bits are random hyperplanes
+    within those directions: :math:`\sum_k g_k a_k` with g standard normal.
 
     Reference: [Wang-Zhang-Jing-Ma-2006].
     """

@@ -1,4 +1,4 @@
-"""Codes from which a linear classifier tells the labels, found bit by bit."""
+"""Supervised discrete hashing: codes from which a linear classifier predicts the labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bittern.checks import Float64Array, check_count, check_number
-from bittern.hashing.anchors import (
+from bittern.hashing.base import Bits, Rows
+from bittern.hashing.kernel_maps import (
     KernelHasher,
     choose_anchors,
     gaussian,
@@ -15,7 +16,6 @@ from bittern.hashing.anchors import (
     square_distances,
     with_ones,
 )
-from bittern.hashing.base import Bits, Rows
 from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
 from bittern.progress import track
@@ -23,11 +23,11 @@ from bittern.progress import track
 __all__ = ["SDH"]
 
 RIDGE = 1e-2  # δ
-MOST_ROUNDS = 10  # of a discrete step, over all bits
+MAX_ROUNDS = 10  # of a discrete step, over all bits
 
 
 class SDH(KernelHasher):
-    r"""Supervised discrete hashing: codes are good features for telling the labels linearly.
+    r"""Supervised discrete hashing: codes from which a linear classifier predicts the labels.
 
     For n rows with labels Y (n, c) and kernel values Φ (n, m), find codes
     :math:`B \in \{-1, 1\}^{n \times b}`, a classifier W and a hash function P, p that minimise
@@ -35,24 +35,24 @@ class SDH(KernelHasher):
     .. math:: \|Y - B W\|^2 + \lambda \|W\|^2
         + \nu \left( \|B - \Phi P - 1 p^\top\|^2 + \delta \|P\|^2 \right)
 
-    by turns: W and P by ridge regression, :math:`W = (B^\top B + \lambda I)^{-1} B^\top Y`,
+    alternately: W and P by ridge regression, :math:`W = (B^\top B + \lambda I)^{-1} B^\top Y`,
     :math:`P = (\Phi^\top \Phi + \delta I)^{-1} \Phi^\top B` (Φ has column means 0, and p is the
-    mean of B); then B column by column (discrete cyclic coordinate descent): with :math:`w_k` the
-    k-th row of W and the other columns and rows marked by a bar, the best column is
+    mean of B); then B column by column (discrete cyclic coordinate descent).  With :math:`w_k` the
+    k-th row of W, and a bar for the other columns and rows, the best column is
 
     .. math:: b_k = \operatorname{sgn}\left( Y w_k - \bar B \bar W w_k
         + \nu (\Phi p_k + p_{0k}) \right),
 
-    over and over until no entry changes, ten rounds at most.  A bit of x is 1 if
+    repeated until no entry changes, at most ten rounds.  A bit of x is 1 if
     :math:`\phi(x)^\top p_k + p_{0k} > 0`, for training rows as well.
 
-    Φ are Gaussian kernels with ``n_anchors`` random training rows less their means, ``nu`` is ν,
-    ``penalty`` λ, and δ is 0.01.  Y are the classes or tags as zeros and ones; of a Relevance, the
-    affinities to at most 256 random rows.  ``width`` is the kernel's σ², by default half the
+    Φ are Gaussian kernels with ``n_anchors`` random training rows, minus their means; ``nu`` is ν,
+    ``penalty`` is λ, and δ is 0.01.  Y are the classes or tags as zeros and ones; for a Relevance,
+    the affinities to at most 256 random rows.  ``width`` is the kernel's σ², by default half the
     mean squared distance of training rows from anchors.  Deviations: the original tunes σ for each
-    data set, penalises p as it does P, and starts each discrete step from zeros, after which the
-    objective may rise; here a second step starts from the last codes, and that one of the two is
-    kept whose objective is lower when W and P have followed, so that it never rises.
+    dataset, penalises p as it does P, and starts each discrete step from zeros, after which the
+    objective may rise.  Here a second step starts from the last codes, and the one with the lower
+    objective after W and P are updated is kept, so that the objective never rises.
 
     Reference: [Shen-Shen-Liu-Shen-2015].
     """
@@ -60,7 +60,7 @@ class SDH(KernelHasher):
     name = "sdh"
     needs_y = True
 
-    objectives_: Float64Array  # (1 + n_iter,), the first of random codes
+    objectives_: Float64Array  # (1 + n_iter,); the first is of random codes
 
     def __init__(
         self,
@@ -93,16 +93,16 @@ class SDH(KernelHasher):
         values -= mean
         Y = targets.indicators(rng).astype(np.float64)
         problem = _Problem(values, Y, float(self.nu), float(self.penalty))
-        state = problem.solve(np.where(rng.random((len(X), self.n_bits)) < 0.5, -1.0, 1.0))
-        objectives = [state.objective]
+        solution = problem.solve(np.where(rng.random((len(X), self.n_bits)) < 0.5, -1.0, 1.0))
+        objectives = [solution.objective]
         for _ in track(range(self.n_iter), f"{self._title}: learning the codes"):
-            state = problem.better(state)
-            objectives.append(state.objective)
+            solution = problem.improve(solution)
+            objectives.append(solution.objective)
             self._keep(
                 anchors_=anchors,
                 width_=width,
                 mean_=np.append(mean, 0),
-                projection_=np.vstack((state.P, state.p)),
+                projection_=np.vstack((solution.P, solution.p)),
                 objectives_=np.array(objectives),
             )
 
@@ -120,8 +120,8 @@ class SDH(KernelHasher):
 
 
 @dataclass(frozen=True)
-class _State:
-    """Codes, and what is best for them."""
+class _Solution:
+    """Codes, and the best classifier and hash function for them."""
 
     B: Float64Array  # (n, n_bits)
     W: Float64Array  # (n_bits, c)
@@ -131,7 +131,7 @@ class _State:
 
 
 class _Problem:
-    """Columns Φ with means 0, labels Y, and the two weights."""
+    """Columns Φ with means 0, labels Y, and the weights ν and λ."""
 
     def __init__(self, values: Float64Array, Y: Float64Array, nu: float, penalty: float) -> None:
         from scipy.linalg import cho_factor
@@ -141,32 +141,32 @@ class _Problem:
         self._factor = cho_factor(gram, overwrite_a=True)
         self._values, self._Y, self._nu, self._penalty = values, Y, nu, penalty
 
-    def solve(self, B: Float64Array) -> _State:
+    def solve(self, B: Float64Array) -> _Solution:
         """The best W, P and p for these codes."""
         from scipy.linalg import cho_solve, solve
 
         gram = B.T @ B + self._penalty * np.eye(B.shape[1])
         W = solve(gram, B.T @ self._Y, assume_a="pos")
         P, p = cho_solve(self._factor, self._values.T @ B), B.mean(axis=0)
-        told = np.square(self._Y - B @ W).sum() + self._penalty * np.square(W).sum()
+        classified = np.square(self._Y - B @ W).sum() + self._penalty * np.square(W).sum()
         hashed = np.square(B - self._values @ P - p).sum() + RIDGE * np.square(P).sum()
-        return _State(B, W, P, p, float(told + self._nu * hashed))
+        return _Solution(B, W, P, p, float(classified + self._nu * hashed))
 
-    def better(self, state: _State) -> _State:
-        """A discrete step from zeros, or else one from the last codes, and what is best then."""
-        wish = self._Y @ state.W.T + self._nu * (self._values @ state.P + state.p)
-        starts = np.zeros_like(state.B), state.B
-        found = [self.solve(discrete_step(start, state.W, wish)) for start in starts]
-        return min(*found, state, key=lambda one: one.objective)
+    def improve(self, last: _Solution) -> _Solution:
+        """The best of a discrete step from zeros, one from the last codes, and ``last`` itself."""
+        linear = self._Y @ last.W.T + self._nu * (self._values @ last.P + last.p)
+        starts = np.zeros_like(last.B), last.B
+        found = [self.solve(discrete_step(start, last.W, linear)) for start in starts]
+        return min(*found, last, key=lambda solution: solution.objective)
 
 
-def discrete_step(B: Float64Array, W: Float64Array, wish: Float64Array) -> Float64Array:
-    """Codes that no other column makes better, or ten rounds on the way to them."""
+def discrete_step(B: Float64Array, W: Float64Array, linear: Float64Array) -> Float64Array:
+    """Codes that minimise ‖B W‖² - 2 Σ linear · B in each column, after at most ten rounds."""
     B, gram = np.array(B, order="F"), W @ W.T
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         changed = False
         for k in range(B.shape[1]):
-            pull = wish[:, k] - B @ gram[:, k] + B[:, k] * gram[k, k]
+            pull = linear[:, k] - B @ gram[:, k] + B[:, k] * gram[k, k]
             pull = np.where(pull == 0, B[:, k], pull)
             column = np.where(pull < 0, -1.0, 1.0)
             changed |= bool((column != B[:, k]).any())

@@ -16,20 +16,20 @@ __all__ = ["SH"]
 class SH(Hasher):
     r"""Signs of the smoothest waves over the principal components.
 
-    Were the rows uniform in a box with sides [a, b] along the principal axes, the smoothest
+    If the rows were uniform in a box with sides [a, b] along the principal axes, the smoothest
     functions on them would be the eigenfunctions of the Laplacian,
 
     .. math:: \Phi_k(z) = \sin\left(\frac{\pi}{2} + \frac{k \pi}{b - a} (z - a)\right),
         \qquad \lambda_k = \left(\frac{k \pi}{b - a}\right)^2, \qquad k = 1, 2, \ldots
 
-    with z a principal component.  Bit j is 1 if the one of the j-th smallest eigenvalue is above 0;
-    the constant k = 0, and products of several components, which depend on the others, are left
-    out.  As in the authors' program a and b are the least and the largest value of a training row,
-    and only the ``n_bits`` leading components are looked at.
+    with z a principal component.  Bit j is 1 if the eigenfunction of the j-th smallest eigenvalue
+    is above 0.  The constant k = 0, and products of several components, which depend on the others,
+    are left out.  As in the authors' program, a and b are the smallest and the largest value of a
+    training row, and only the ``n_bits`` leading components are used.
 
-    A component may give several bits and others none, so that there are always enough: rows that
-    vary in one direction only are cut ``n_bits`` times along it.  If they do not vary at all, every
-    bit is 0.
+    One component may give several bits and another none, so there are always enough: rows that vary
+    in one direction only are cut ``n_bits`` times along it.  If they do not vary at all, every bit
+    is 0.
 
     Reference: [Weiss-Torralba-Fergus-2008].
     """

@@ -1,4 +1,4 @@
-"""Laplacian eigenmap of a neighbour graph, and a linear classifier for each of its bits."""
+"""Self-taught hashing: a Laplacian eigenmap, and a linear classifier for each of its bits."""
 
 from __future__ import annotations
 
@@ -8,38 +8,37 @@ from typing import Any
 import numpy as np
 
 from bittern.checks import Float64Array, check_count, check_number, row_blocks
-from bittern.hashing.anchors import unit_rows, with_ones
 from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.kernel_maps import unit_rows, with_ones
 from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
 __all__ = ["STH"]
 
-FAINTEST = 1e-3  # the least weight of an edge
-MOST_AXES = 1024  # eigenvectors that are asked for
-DENSE = 1000  # rows up to which all eigenvectors are found at once
+LEAST_WEIGHT = 1e-3  # of an edge
+MAX_EIGENVECTORS = 1024
+DENSE = 1000  # rows up to which a dense solver finds all eigenvectors
 
 
 class STH(Hasher):
     r"""Self-taught hashing: bits from a graph of the training rows, learned by linear classifiers.
 
-    Rows are taken at length 1.  Two of them are joined with weight
+    Rows are scaled to length 1.  Two rows are joined by an edge of weight
     :math:`A_{ij} = \cos(x_i, x_j)` if one is among the k nearest (by cosine) of the other.  With
     :math:`D = \operatorname{diag}(A 1)`, the smoothest functions on this graph solve
 
     .. math:: (D - A)\, v = \lambda D v,
 
-    the smallest λ first, without the trivial constant v.  Row i has bit k if its entry of the k-th
-    function is above the median; so half the rows have it.  A linear support vector machine (with
-    squared hinge loss and penalty ``C``, by LIBLINEAR) then learns each bit from the rows, and
-    these classifiers hash all rows, those of the training too.
+    smallest λ first, without the trivial constant v.  Bit k of row i is 1 if its entry of the k-th
+    function is above the median, so it is 1 for half of the rows.  A linear support vector machine
+    (squared hinge loss, parameter ``C``, by LIBLINEAR) then learns each bit from the rows, and
+    these classifiers hash all rows, training rows included.
 
     ``n_neighbours`` is k.  At most ``n_rows`` random training rows are used.  A cosine below 10⁻³
-    counts as 10⁻³, so that no row is cut off.  There are at most n - 1 eigenvectors, of which no
-    more than 1,024 are sought; if more bits are asked for, further ones are random combinations
-    (standard normal weights) of the eigenvectors, cut at the median as well.  A bit that all rows
-    share is constant.
+    counts as 10⁻³, so that every row keeps its edges.  There are at most n - 1 eigenvectors, and no
+    more than 1,024 are computed; further bits are random combinations (standard normal weights) of
+    the eigenvectors, cut at the median as well.  A bit that all rows share is constant.
 
     Reference: [Zhang-Wang-Cai-Lu-2010].
     """
@@ -47,7 +46,7 @@ class STH(Hasher):
     name = "sth"
 
     mean_: Float64Array  # (dim + 1,)
-    projection_: Float64Array  # (dim + 1, n_bits), the last row constant terms
+    projection_: Float64Array  # (dim + 1, n_bits); the last row are constant terms
 
     def __init__(
         self,
@@ -93,28 +92,30 @@ def _neighbour_graph(X: Rows, n_neighbours: int) -> Any:
     nearest, cosines = np.empty((n, k), np.intp), np.empty((n, k))
     for some in row_blocks(n, 4 * n):
         near = X[some] @ X.T
-        near[np.arange(len(near)), np.arange(n)[some]] = -np.inf  # a row is no neighbour of itself
+        near[np.arange(len(near)), np.arange(n)[some]] = -np.inf  # a row is not its own neighbour
         nearest[some] = np.argpartition(-near, max(k - 1, 0), axis=1)[:, :k]
         cosines[some] = np.take_along_axis(near, nearest[some], axis=1)
-    weights = np.maximum(cosines, FAINTEST)
+    weights = np.maximum(cosines, LEAST_WEIGHT)
     graph = csr_array((weights.ravel(), nearest.ravel(), np.arange(n + 1) * k), shape=(n, n))
     return graph.maximum(graph.T).tocsr()
 
 
 def _smooth_functions(graph: Any, n_functions: int, rng: np.random.Generator) -> Float64Array:
-    """The smoothest functions ``(n, n_functions)`` on a graph, completed by random mixtures."""
+    """The smoothest functions ``(n, n_functions)`` on a graph, then random combinations."""
     n = graph.shape[0]
     if n == 1:
         return np.zeros((1, n_functions))
     degree = np.asarray(graph.sum(axis=1)).ravel()
-    found = _largest(graph, degree, min(n_functions, n - 1, MOST_AXES), rng)
+    found = _largest_eigenvectors(graph, degree, min(n_functions, n - 1, MAX_EIGENVECTORS), rng)
     functions = found / np.sqrt(degree)[:, None]
     mixed = found @ rng.standard_normal((found.shape[1], n_functions - found.shape[1]))
     return np.hstack((functions, mixed / np.sqrt(degree)[:, None]))
 
 
-def _largest(graph: Any, degree: Float64Array, k: int, rng: np.random.Generator) -> Float64Array:
-    """Eigenvectors ``(n, k)`` of the largest eigenvalues of D^-½ A D^-½, but the trivial one."""
+def _largest_eigenvectors(
+    graph: Any, degree: Float64Array, k: int, rng: np.random.Generator
+) -> Float64Array:
+    """The k largest eigenvectors ``(n, k)`` of D^-½ A D^-½, without the trivial one."""
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -132,7 +133,7 @@ def _largest(graph: Any, degree: Float64Array, k: int, rng: np.random.Generator)
 
 
 def _classifier(X: Float64Array, wanted: Bits, C: float, rng: np.random.Generator) -> Float64Array:
-    """Weights ``(dim + 1,)`` of a linear classifier, the last its constant term."""
+    """Weights ``(dim + 1,)`` of a linear classifier, the constant term last."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
@@ -140,7 +141,7 @@ def _classifier(X: Float64Array, wanted: Bits, C: float, rng: np.random.Generato
     if wanted.all() or not wanted.any():
         return np.append(np.zeros(X.shape[1]), wanted.mean() * 2 - 1)
     model = LinearSVC(C=C, dual=True, tol=0.1, random_state=seed)
-    with warnings.catch_warnings():  # a classifier that is not quite the best is one all the same
+    with warnings.catch_warnings():  # a nearly optimal classifier will do
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, wanted)
     return np.append(model.coef_, model.intercept_)

@@ -1,4 +1,4 @@
-"""What the training rows have to do with one another: the one place that looks at ``y``."""
+"""How the training rows relate to one another: the one place that interprets ``y``."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from bittern.relevance import Relevance
 
 __all__ = ["Targets"]
 
-WAYS = "class labels, multi-hot tags (n, n_tags), or a square Relevance of the training rows"
+FORMS_OF_Y = "class labels, multi-hot tags (n, n_tags), or a square Relevance of the training rows"
 
 
 @dataclass(frozen=True)
 class Targets:
     """Affinities of training rows, from class labels, tags, or a square Relevance.
 
-    Two rows of one class have affinity 1, as have two rows that share a tag; others have 0.  With
-    a Relevance it is the gain, divided by the greatest.
+    Two rows of the same class, or that share a tag, have affinity 1; others have 0.  With a
+    Relevance the affinity is the gain, divided by the largest gain.
     """
 
     n: int
@@ -32,15 +32,15 @@ class Targets:
 
     @classmethod
     def of(cls, y: Any, n: int, name: str) -> Targets:
-        """Understand ``y``; ``name`` begins the sentence if it cannot be."""
+        """Interpret ``y`` for n rows; error messages begin with ``name``."""
         if y is None:
             raise InputError(
-                f"{name}: requires y to be passed, but the target y is None; pass {WAYS}."
+                f"{name}: requires y to be passed, but the target y is None; pass {FORMS_OF_Y}."
             )
         if isinstance(y, Relevance):
             if (y.n_queries, y.n_database) != (n, n):
                 raise InputError(
-                    f"{name}: a Relevance as y must be of the {n:,} training rows for one another, "
+                    f"{name}: a Relevance as y must relate the {n:,} training rows to one another, "
                     f"got {y.n_queries:,} × {y.n_database:,}."
                 )
             return cls(n, relevance=y)
@@ -50,14 +50,16 @@ class Targets:
         if array.ndim == 2:
             _check_length(len(array), n, name)
             if not np.isin(array, (0, 1)).all():
-                raise InputError(f"{name}: tags as y must be booleans or 0/1; y may be {WAYS}.")
+                raise InputError(
+                    f"{name}: tags as y must be booleans or 0/1; y may be {FORMS_OF_Y}."
+                )
             return cls(n, tags=array.astype(np.float32))
         labels = check_labels(y, f"{name}: y")
         _check_length(len(labels), n, name)
         return cls(n, labels=np.unique(labels, return_inverse=True)[1])
 
     def affinity(self, rows: Any = None, columns: Any = None) -> Float32Array:
-        """Affinities of some rows (all, if not said) to some others, 0 … 1, as a dense block."""
+        """Affinities, 0 … 1, of some rows to some others (by default all), as a dense block."""
         rows = np.arange(self.n) if rows is None else np.asarray(rows)
         columns = np.arange(self.n) if columns is None else np.asarray(columns)
         if self.labels is not None:
@@ -72,7 +74,7 @@ class Targets:
         return out
 
     def gains(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int64]:
-        """Gains of some rows for some others: 1 for one class, the tags shared, or as given."""
+        """Gains of some rows for others: 1 in one class, the number of shared tags, or as given."""
         if self.labels is not None:
             return (self.labels[rows][:, None] == self.labels[columns]).astype(np.int64)
         if self.tags is not None:
@@ -93,9 +95,9 @@ class Targets:
         return self.relevance
 
     def indicators(self, random_state: np.random.Generator, most: int = 256) -> Float32Array:
-        """Columns ``(n, m)`` that say what each row is: classes, tags, or affinities.
+        """Columns ``(n, m)`` that describe each row: classes, tags, or affinities.
 
-        For a Relevance, the affinities to ``most`` random rows.
+        For a Relevance, these are the affinities to ``most`` random rows.
         """
         if self.labels is not None:
             return np.eye(int(self.labels.max()) + 1, dtype=np.float32)[self.labels]
@@ -105,7 +107,7 @@ class Targets:
         return self.affinity(columns=np.sort(columns))
 
     def take(self, rows: NDArray[Any]) -> Targets:
-        """Only some of the training rows."""
+        """The targets of some of the training rows."""
         if self.labels is not None:
             return Targets(len(rows), labels=self.labels[rows])
         if self.tags is not None:

@@ -1,4 +1,4 @@
-"""Sums of decision trees as flat arrays, evaluated without the library that grew them."""
+"""Sums of decision trees as flat arrays, evaluated without LightGBM."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from bittern.hashing.base import Rows
 __all__ = ["Forest"]
 
 Ints = NDArray[np.int32]
-TILE = 64  # rows that go down a tree side by side
+TILE = 64  # rows that descend a tree together
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Some sums of binary decision trees.
+    """One or more sums of binary decision trees.
 
-    At node m a row x goes on to node ``left[m]`` if ``x[feature[m]] <= threshold[m]``, compared in
-    double precision, and to ``right[m]`` else, both later than m; unless both are m itself, where
-    it ends, with ``value[m]``.  The trees of sum k begin at nodes ``roots[first[k]:first[k + 1]]``.
+    From node m a row x goes to node ``left[m]`` if ``x[feature[m]] <= threshold[m]``, compared in
+    double precision, and otherwise to ``right[m]``; both come after m.  At a leaf both are m
+    itself, and the tree's value is ``value[m]``.  The roots of the trees of sum k are
+    ``roots[first[k]:first[k + 1]]``.
     """
 
     feature: Ints  # (n_nodes,)
@@ -40,32 +41,33 @@ class Forest:
     def __post_init__(self) -> None:
         n_nodes, n_trees = len(self.feature), len(self.roots)
         lengths = {len(a) for a in (self.threshold, self.left, self.right, self.value)}
-        sound = lengths == {n_nodes} and bool((self.feature >= 0).all())
-        if sound:
+        is_valid = lengths == {n_nodes} and bool((self.feature >= 0).all())
+        if is_valid:
             both, here = np.stack([self.left, self.right]), np.arange(n_nodes)
             inner = ((both > here) & (both < n_nodes)).all(axis=0)
-            sound = bool((inner | (both == here).all(axis=0)).all())
-            sound &= bool(((self.roots >= 0) & (self.roots < n_nodes)).all())
-            sound &= bool((np.diff(self.first, prepend=0, append=n_trees) >= 0).all())
-        if not sound:
+            is_valid = bool((inner | (both == here).all(axis=0)).all())
+            is_valid &= bool(((self.roots >= 0) & (self.roots < n_nodes)).all())
+            is_valid &= bool((np.diff(self.first, prepend=0, append=n_trees) >= 0).all())
+        if not is_valid:
             raise InputError("Forest: the arrays are not those of decision trees.")
 
     @classmethod
     def constant(cls, value: float) -> Forest:
-        """One sum that is the same for every row."""
-        return _grown([], [], [], [], [value])
+        """A single sum, with the same value for every row."""
+        return _make_tree([], [], [], [], [value])
 
     @classmethod
     def from_booster(cls, booster: Any) -> Forest:
-        """The one sum of a LightGBM model of rows without categories or missing values."""
-        trees = [_read(table) for table in _tables(booster.model_to_string(num_iteration=-1))]
+        """The sum of a LightGBM model of rows without categories or missing values."""
+        text = booster.model_to_string(num_iteration=-1)
+        trees = [_parse_tree(table) for table in _tree_tables(text)]
         if not trees:
             return cls.constant(0.0)
         return replace(cls.joined(trees), first=np.array([0, len(trees)], np.int32))
 
     @classmethod
     def joined(cls, forests: Iterable[Forest]) -> Forest:
-        """The sums of all forests side by side."""
+        """The sums of all forests, side by side."""
         n_nodes = n_trees = 0
         shifted: list[dict[str, NDArray[Any]]] = []
         for forest in forests:
@@ -88,37 +90,37 @@ class Forest:
         if X.shape[1] < least:
             raise InputError(f"Forest: rows must have {least} columns or more, got {X.shape[1]}.")
         out = np.zeros((len(X), len(self.first) - 1))
-        X = np.require(X, requirements=["C", "W"])  # each layout would be compiled anew
+        X = np.require(X, requirements=["C", "W"])  # so that one layout is compiled
         _add_trees(X, *self.arrays().values(), _heights(self.left, self.right), out)
         return out
 
 
-def _tables(text: str) -> Iterator[dict[str, str]]:
-    """The trees of a model's text, each as what stands left and right of its equality signs."""
+def _tree_tables(text: str) -> Iterator[dict[str, str]]:
+    """The trees in a model's text, each as a table of its ``name=value`` lines."""
     for part in text.partition("end of trees")[0].split("\nTree=")[1:]:
         yield dict(line.split("=", 1) for line in part.split("\n")[1:] if "=" in line)
 
 
-def _read(table: dict[str, str]) -> Forest:
+def _parse_tree(table: dict[str, str]) -> Forest:
     names = "split_feature", "threshold", "left_child", "right_child", "leaf_value"
-    return _grown(*(np.array(table[name].split(), float) for name in names))
+    return _make_tree(*(np.array(table[name].split(), float) for name in names))
 
 
-def _grown(feature: Any, threshold: Any, left: Any, right: Any, leaves: Any) -> Forest:
-    """One tree from inner nodes and leaves, where ``-1 - k`` leads to leaf k, as LightGBM says it.
+def _make_tree(feature: Any, threshold: Any, left: Any, right: Any, leaves: Any) -> Forest:
+    """One tree from inner nodes and leaves, where child ``-1 - k`` is leaf k, as in LightGBM.
 
-    Our leaves come after the inner nodes.
+    In the result, leaves come after the inner nodes.
     """
     n_inner, n_leaves = len(threshold), len(leaves)
-    none, own = np.zeros(n_leaves), np.arange(n_inner, n_inner + n_leaves)
+    zeros, leaf = np.zeros(n_leaves), np.arange(n_inner, n_inner + n_leaves)
 
     def child(to: Any) -> Ints:
         to = np.asarray(to, np.int32)
-        return np.append(np.where(to < 0, n_inner - 1 - to, to), own).astype(np.int32)
+        return np.append(np.where(to < 0, n_inner - 1 - to, to), leaf).astype(np.int32)
 
     return Forest(
-        np.append(feature, none).astype(np.int32),
-        np.append(threshold, none),
+        np.append(feature, zeros).astype(np.int32),
+        np.append(threshold, zeros),
         child(left),
         child(right),
         np.append(np.zeros(n_inner), leaves),
@@ -129,7 +131,7 @@ def _grown(feature: Any, threshold: Any, left: Any, right: Any, leaves: Any) -> 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _heights(left: Ints, right: Ints) -> Ints:
-    """How many steps below each node the farthest leaf is."""
+    """The number of steps from each node to its farthest leaf."""
     height = np.zeros(left.shape[0], np.int32)
     for m in range(left.shape[0] - 1, -1, -1):
         if left[m] != m:
@@ -150,7 +152,7 @@ def _add_trees(
     height: Ints,
     out: Float64Array,
 ) -> None:
-    """Add the sums of rows to ``out``; the rows of a tile take each step together."""
+    """Add the sums of rows to ``out``; the rows of a tile descend together."""
     columns = np.zeros((X.shape[1], TILE), X.dtype)
     at = np.empty(TILE, np.int32)
     for start in range(0, X.shape[0], TILE):

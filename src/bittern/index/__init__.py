@@ -1,4 +1,4 @@
-"""Indexes: from codes to what is near them; and what hash tables would have found.
+"""Indexes: from codes to the items near them.
 
 >>> import numpy as np, bittern as bt
 >>> codes = bt.Codes.from_bits(np.random.default_rng(0).random((1000, 64)) < 0.5)
@@ -8,21 +8,38 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from bittern.index.base import Index
-from bittern.index.exchange import read_faiss, read_octets, write_faiss, write_octets
-from bittern.index.flat import FlatIndex
+from bittern.index.exchange import (
+    read_bytes,
+    read_faiss,
+    read_octets,
+    write_bytes,
+    write_faiss,
+    write_octets,
+)
+from bittern.index.flat_index import FlatIndex
+from bittern.index.hash_tables import Tables
 from bittern.index.hits import Hits
-from bittern.index.multi import MultiIndex
+from bittern.index.multi_index import MultiIndex
 from bittern.index.rerank import DISTANCES, rerank, rerank_asymmetric
-from bittern.index.table import TableIndex
-from bittern.index.tables import Tables
+from bittern.index.table_index import TableIndex
 from bittern.registry import Registry
-from bittern.tables.profile import TableProfile, table_profile
-from bittern.tables.ranking import RankingComparison, compare_with_ranking
-from bittern.tables.surface import TableSurface, table_surface
 
 KINDS: tuple[type[Index], ...] = (FlatIndex, MultiIndex, TableIndex)
 INDEXES: Registry[type[Index]] = Registry("index", {kind.kind: kind for kind in KINDS})
+
+# These live in a later stage, ``bittern.tables``, and are found here for convenience.
+_EVALUATION = (
+    "RankingComparison",
+    "TableProfile",
+    "TableSurface",
+    "compare_with_ranking",
+    "table_profile",
+    "table_surface",
+)
 
 __all__ = [
     "DISTANCES",
@@ -31,18 +48,25 @@ __all__ = [
     "Hits",
     "Index",
     "MultiIndex",
-    "RankingComparison",
     "TableIndex",
-    "TableProfile",
-    "TableSurface",
     "Tables",
-    "compare_with_ranking",
+    "read_bytes",
     "read_faiss",
     "read_octets",
     "rerank",
     "rerank_asymmetric",
-    "table_profile",
-    "table_surface",
+    "write_bytes",
     "write_faiss",
     "write_octets",
+    *_EVALUATION,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EVALUATION:
+        return getattr(import_module("bittern.tables"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

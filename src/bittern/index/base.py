@@ -1,4 +1,4 @@
-"""What every index promises."""
+"""Index: what every kind of index does, and what it leaves to each kind."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import check_array, check_count, check_type
 from bittern.codes import Codes
-from bittern.errors import InputError
-from bittern.index import files
+from bittern.errors import FileError, InputError
+from bittern.index import index_file
 from bittern.index.hits import FAR, NONE, Hits
-from bittern.index.rows import Rows
+from bittern.index.items import Items
 
 __all__ = ["Index", "Mask", "Nearest", "Within", "Words"]
 
@@ -29,33 +29,33 @@ Where = ArrayLike | Iterable[int]
 class Index(ABC):
     """Codes with their ids, and a way to find those near a query.
 
-    Items keep the order in which they were added, and ties in an answer are in that order.  Ids
-    are distinct whole numbers from 0; those not given count on from the largest so far.
+    Items keep the order in which they were added, and tied hits are in that order.  Ids are
+    distinct whole numbers from 0; if none are given, they count on from the largest so far.
 
-    A kind of index is a class in a file of its own.  It answers in :meth:`_nearest` and
-    :meth:`_within` by *rows* of ``self._rows.words``; rows of removed items stay in place, and
-    ``allowed`` tells them apart, until the base takes them out and calls :meth:`_forget`.  What it
-    builds beside the rows may lag behind them: it brings it up to date when it is asked.
+    Each kind of index is a class in a file of its own.  It answers :meth:`_nearest` and
+    :meth:`_within` with *rows* of ``self._items.words``.  Removed items keep their rows, which
+    ``allowed`` leaves out, until the base drops them and calls :meth:`_forget`.  Tables that a kind
+    builds from the rows may lag behind them; it brings them up to date before it answers.
     """
 
     kind: ClassVar[str]
 
     def __init__(self, codes: Codes | None = None, *, ids: ArrayLike | None = None) -> None:
-        self._rows = Rows()
+        self._items = Items()
         if codes is not None:
             self.add(codes, ids)
         elif ids is not None:
-            raise InputError(f"{self._title}: ids come with codes, got ids alone.")
+            raise InputError(f"{self._title}: ids need codes, got ids alone.")
 
     def add(self, codes: Codes, ids: ArrayLike | None = None) -> None:
-        """Add codes at the end; an id that is there already is refused, and then none is added."""
+        """Add codes at the end; fails, and adds none, if an id is there already."""
         check_type(codes, Codes, f"{self._title}: codes")
         self._check_length(codes, "codes")
-        self._rows.append(codes, ids, self._title)
+        self._items.append(codes, ids, self._title)
 
     def remove(self, ids: ArrayLike) -> None:
-        """Take the items of these ids out; an unknown id is refused, and then none is taken."""
-        if self._rows.remove(ids, self._title):
+        """Remove the items of these ids; fails, and removes none, if an id is unknown."""
+        if self._items.remove(ids, self._title):
             self._forget()
 
     def search(
@@ -68,8 +68,8 @@ class Index(ABC):
     ) -> Hits:
         """The k nearest items of each query, or all of them if there are fewer.
 
-        ``where`` says which items count: a boolean mask over the items in their order, or ids, of
-        which those that are not here match nothing.
+        ``where`` restricts the search to some items: a boolean mask over the items in their order,
+        or ids.  Unknown ids match nothing.
         """
         k = check_count(k, f"{self._title}: k")
         self._check_queries(queries)
@@ -102,49 +102,50 @@ class Index(ABC):
         return Hits(self._ids_of(rows), distances, offsets)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index to one file, whole or not at all."""
-        if self._rows.compact():
+        """Write the index to one file; an interrupted write leaves the old file untouched."""
+        if self._items.compact():
             self._forget()
-        files.write(path, self.kind, self._settings(), self._rows, self._arrays())
+        index_file.write(path, self.kind, self._settings(), self._items, self._arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, mmap: bool = False) -> Self:
         """Read what :meth:`save` wrote; ``Index.load`` reads an index of any kind.
 
-        With ``mmap`` the arrays stay on disk until they are read, and the file's checksums are not
-        verified.
+        With ``mmap`` the arrays stay on disk until they are used, and checksums are not verified.
         """
         from bittern.index import INDEXES
 
-        stored = files.read(path, mmap=mmap)
+        stored = index_file.read(path, mmap=mmap)
         kind = INDEXES.get(stored.kind)
         if kind is None or not issubclass(kind, cls):
-            raise files.of_other_kind(path, stored.kind, cls.__name__)
-        with files.restoring(path):
+            raise FileError(
+                f"{path}: holds an index of kind '{stored.kind}', which {cls.__name__} cannot read."
+            )
+        with index_file.restoring(path):
             index = kind(**stored.settings)
-            index._rows = stored.rows
+            index._items = stored.items
             index._restore(stored.arrays)
         return index
 
     @property
     def n_bits(self) -> int:
-        """Length of the codes; 0 while none have been given."""
-        return self._rows.n_bits
+        """Length of the codes; 0 before the first codes are added."""
+        return self._items.n_bits
 
     @property
     def codes(self) -> Codes:
         """The codes, in the order of adding."""
         if self.n_bits == 0:
             raise InputError(f"{self._title}: has no codes yet; add() some.")
-        return Codes(self._rows.living(self._rows.words), self.n_bits)
+        return Codes(self._items.living(self._items.words), self.n_bits)
 
     @property
     def ids(self) -> NDArray[np.int64]:
         """The ids, in the order of adding."""
-        return self._rows.living(self._rows.ids)
+        return self._items.living(self._items.ids)
 
     def __len__(self) -> int:
-        return self._rows.n_alive
+        return self._items.n_alive
 
     def __repr__(self) -> str:
         return f"<{self._title} of {len(self):,} codes of {self.n_bits} bits>"
@@ -155,37 +156,38 @@ class Index(ABC):
     ) -> Nearest:
         """Rows ``(n_queries, k)`` and their distances, by distance, then row.
 
-        Both counts are at least 1, and at least k rows are allowed.  ``allowed`` is a mask over
-        all rows, None where all may be found.  Places without a hit have row -1, distance FAR.
+        There is at least one query, k is at least 1, and at least k rows are allowed.  ``allowed``
+        is a mask over all rows, or None if all are allowed.  Places without a hit have row -1 and
+        distance FAR.
         """
 
     @abstractmethod
     def _within(
         self, queries: Words, radius: int, allowed: Mask | None, n_threads: int | None
     ) -> Within:
-        """Offsets, rows and distances, flat, each query's by distance, then row."""
+        """Offsets, and flat rows and distances, each query's by distance, then row."""
 
     @abstractmethod
     def _forget(self) -> None:
-        """Rows have moved: drop what was built from them."""
+        """Drop what was built from the rows, because they have moved."""
 
     def _settings(self) -> dict[str, Any]:
-        """The keyword arguments that make an empty index like this one, for its file."""
+        """The keyword arguments that make an empty index like this one; saved in its file."""
         return {}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """What was built and is worth keeping in a file; no row is removed when this is called."""
+        """Built arrays to save in the file; called when no row is marked as removed."""
         return {}
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take what :meth:`_arrays` gave; a ValueError where it does not fit the rows."""
+        """Take what :meth:`_arrays` gave; a ValueError if it does not fit the rows."""
         if arrays:
-            raise ValueError(f"it has {sorted(arrays)}, which {self._title} knows nothing of")
+            raise ValueError(f"{self._title} has no use for {sorted(arrays)}")
 
     def _allowed(self, where: Where | None) -> tuple[Mask | None, int]:
-        """Which rows may be found, None if all may, and how many."""
+        """Which rows may be found, None if all may, and their number."""
         if where is None:
-            return self._rows.alive, len(self)
+            return self._items.alive, len(self)
         if isinstance(where, set | frozenset | range):
             where = np.fromiter(where, np.int64, len(where))
         w = check_array(where, f"{self._title}: where")
@@ -194,7 +196,8 @@ class Index(ABC):
                 f"{self._title}: where must be a boolean mask or ids, 1-D, "
                 f"got {w.dtype} of shape {w.shape}."
             )
-        mask = self._rows.masked(w, self._title) if w.dtype == bool else self._rows.having(w)
+        is_mask = w.dtype == bool
+        mask = self._items.mask_over_all(w, self._title) if is_mask else self._items.mask_of(w)
         return mask, int(np.count_nonzero(mask))
 
     def _check_queries(self, queries: Codes) -> None:
@@ -204,12 +207,12 @@ class Index(ABC):
     def _check_length(self, codes: Codes, name: str) -> None:
         if self.n_bits not in (0, codes.n_bits):
             raise InputError(
-                f"{self._title}: {name} must have the {self.n_bits} bits of the codes that are "
-                f"there, got {codes.n_bits}."
+                f"{self._title}: {name} must have the {self.n_bits} bits of the codes in the "
+                f"index, got {codes.n_bits}."
             )
 
     def _ids_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        ids = self._rows.ids[rows]
+        ids = self._items.ids[rows]
         ids[rows == NONE] = NONE
         return ids
 
@@ -219,5 +222,5 @@ class Index(ABC):
 
 
 def _writeable(codes: Codes) -> Words:
-    """The words, copied if they are read-only: kernels would be compiled anew for them."""
+    """The words, copied if they are read-only: kernels would be compiled again for those."""
     return np.require(codes.words, requirements="W")

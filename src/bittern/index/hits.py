@@ -1,4 +1,4 @@
-"""Hits: what a search found."""
+"""Hits: the ids and distances that a search found."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bittern.relevance import Relevance
 
 __all__ = ["FAR", "NONE", "Hits"]
 
-NONE = -1  # the id where nothing was found
+NONE = -1  # the id of an empty place
 FAR = np.iinfo(np.int32).max  # the distance there; infinity where distances are real
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hits:
-    """Ids and distances of what was found for each query, nearest first.
+    """Ids and distances of the items found for each query, nearest first.
 
     Ties are in the order in which the items were added.  A search for the k nearest gives
-    ``(n_queries, k)`` arrays; where it found fewer, the places at the end have id -1 and the
-    largest distance.  A search within a radius gives flat arrays, and the hits of query q are
-    ``offsets[q] … offsets[q + 1]``.
+    ``(n_queries, k)`` arrays; if it found fewer, the last places have id -1 and the largest
+    distance.  A search within a radius gives flat arrays, and the hits of query q are
+    ``offsets[q] … offsets[q + 1] - 1``.
 
     Distances are int32 from codes, and real after :func:`bittern.index.rerank`.
 
@@ -88,7 +88,7 @@ class Hits:
         return [list(zip(i.tolist(), d.tolist(), strict=True)) for i, d in pairs]
 
     def profile(self, relevance: Relevance) -> TieProfile:
-        """The tie profile of this ranking; ids must be rows of the relevance's database."""
+        """The tie profile of this ranking; ids must be positions in the relevance's database."""
         return TieProfile.from_hits(self.ids, self.distances, relevance, offsets=self.offsets)
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ class Hits:
 
 
 def _divides(offsets: Any, n: int) -> bool:
-    """Whether offsets cut n hits into one part a query."""
+    """Whether offsets divide n hits into one part per query."""
     o = offsets
     good = isinstance(o, np.ndarray) and o.dtype == np.int64 and o.ndim == 1 and len(o) > 0
     return bool(good and o[0] == 0 and o[-1] == n and (np.diff(o) >= 0).all())

@@ -1,4 +1,4 @@
-"""Hits in another order: by real distances that the codes only approximate."""
+"""Reranking: hits sorted again, by real distances that the codes only approximate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_array, check_same_length, check_type, check_vectors
+from bittern.checks import Float64Array, check_array, check_same_length, check_type, check_vectors
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.index.hits import NONE, Hits
@@ -16,8 +16,7 @@ from bittern.registry import Registry
 
 __all__ = ["DISTANCES", "rerank", "rerank_asymmetric"]
 
-Floats = NDArray[np.float64]
-BLOCK = 1 << 22  # numbers compared at a time
+BLOCK = 1 << 22  # coordinates compared at a time
 
 
 def rerank(
@@ -28,10 +27,10 @@ def rerank(
     distance: str = "l2",
     ids: ArrayLike | None = None,
 ) -> Hits:
-    """The same hits by the distance of stored vectors; equal ones stay in their order.
+    """The same hits, sorted by the distance of stored vectors; equal ones keep their order.
 
-    ``queries`` are ``(n_queries, dim)`` and ``vectors`` ``(n, dim)``, those of ``ids``, or of the
-    ids 0, 1, … if there are none.  Distances are 'l2', 'l1' and 'cosine' (1 - cos).
+    ``queries`` are ``(n_queries, dim)`` and ``vectors`` ``(n, dim)``.  Row i of the vectors belongs
+    to ``ids[i]``, by default to id i.  Distances are 'l2', 'l1' and 'cosine' (1 - cos).
     """
     q, v = check_vectors(queries, "rerank: queries"), check_vectors(vectors, "rerank: vectors")
     check_same_length(q.shape[1], v.shape[1], "rerank: columns of queries and of vectors")
@@ -43,17 +42,17 @@ def rerank(
 def rerank_asymmetric(
     hits: Hits, logits: ArrayLike, codes: Codes, *, ids: ArrayLike | None = None
 ) -> Hits:
-    r"""The same hits by how far the real query is from the binary code.
+    r"""The same hits, sorted by how far the real-valued query is from the binary code.
 
     ``logits`` are ``(n_queries, n_bits)``, the numbers :math:`z` whose signs are the query's bits.
     With :math:`b_j = \pm 1` the bits of the item,
 
-    .. math:: d(z, b) = \sum_j |z_j| \, [\operatorname{sign}(z_j) \neq b_j]:
+    .. math:: d(z, b) = \sum_j |z_j| \, [\operatorname{sign}(z_j) \neq b_j],
 
-    a bit that was decided by a hair counts as little.  It is half of :math:`\lVert z \rVert_1 -
+    so that a bit that was decided narrowly counts little.  It is half of :math:`\lVert z \rVert_1 -
     z^\top b`, and with all :math:`|z_j| = 1` the Hamming distance.
 
-    ``codes`` are those of ``ids``, or of the ids 0, 1, … if there are none.
+    Code i belongs to ``ids[i]``, by default to id i.
 
     Reference: [Gordo-Perronnin-Gong-Lazebnik-2014].
     """
@@ -62,7 +61,7 @@ def rerank_asymmetric(
     check_same_length(z.shape[1], codes.n_bits, "rerank_asymmetric: columns of logits and bits")
     rows, words, n_bits = _rows_of(hits, ids, len(codes)), codes.words, codes.n_bits
 
-    def measure(query: NDArray[np.int64], at: NDArray[np.int64]) -> Floats:
+    def measure(query: NDArray[np.int64], at: NDArray[np.int64]) -> Float64Array:
         bits = Codes(words[rows[at]], n_bits).to_bits()
         real = z[query]
         return np.where(bits != (real > 0), np.abs(real), 0.0).sum(axis=1)
@@ -70,15 +69,15 @@ def rerank_asymmetric(
     return _reordered(hits, len(z), measure, n_bits)
 
 
-def _l2(a: NDArray[Any], b: NDArray[Any]) -> Floats:
+def _l2(a: NDArray[Any], b: NDArray[Any]) -> Float64Array:
     return np.sqrt(np.square(a.astype(np.float64) - b).sum(axis=1))
 
 
-def _l1(a: NDArray[Any], b: NDArray[Any]) -> Floats:
+def _l1(a: NDArray[Any], b: NDArray[Any]) -> Float64Array:
     return np.abs(a.astype(np.float64) - b).sum(axis=1)
 
 
-def _cosine(a: NDArray[Any], b: NDArray[Any]) -> Floats:
+def _cosine(a: NDArray[Any], b: NDArray[Any]) -> Float64Array:
     """One minus the cosine; a vector of zeros has cosine 0 with everything."""
     a, b = a.astype(np.float64), b.astype(np.float64)
     lengths = np.sqrt(np.square(a).sum(axis=1) * np.square(b).sum(axis=1))
@@ -86,13 +85,13 @@ def _cosine(a: NDArray[Any], b: NDArray[Any]) -> Floats:
     return 1 - np.divide(products, lengths, out=np.zeros(len(a)), where=lengths > 0)
 
 
-DISTANCES: Registry[Callable[[NDArray[Any], NDArray[Any]], Floats]] = Registry(
+DISTANCES: Registry[Callable[[NDArray[Any], NDArray[Any]], Float64Array]] = Registry(
     "distance", {"l2": _l2, "l1": _l1, "cosine": _cosine}
 )
 
 
 def _rows_of(hits: Hits, ids: ArrayLike | None, n: int) -> NDArray[np.int64]:
-    """For each place of the hits, flat, the row of its id; -1 where the place is empty."""
+    """The row of the id at each place of the hits, flat; -1 for an empty place."""
     check_type(hits, Hits, "rerank: hits")
     wanted = hits.ids.ravel()
     if ids is None:
@@ -116,10 +115,10 @@ def _rows_of(hits: Hits, ids: ArrayLike | None, n: int) -> NDArray[np.int64]:
 def _reordered(
     hits: Hits,
     n_queries: int,
-    measure: Callable[[NDArray[np.int64], NDArray[np.int64]], Floats],
+    measure: Callable[[NDArray[np.int64], NDArray[np.int64]], Float64Array],
     width: int,
 ) -> Hits:
-    """Hits sorted by new distances, which ``measure`` tells of queries and places, flat."""
+    """Hits sorted by new distances; ``measure`` gives those of some queries and places."""
     check_same_length(n_queries, len(hits), "rerank: the numbers of queries and of rows of hits")
     sizes = np.full(len(hits), hits.ids.shape[1]) if hits.offsets is None else hits.sizes
     query = np.repeat(np.arange(len(hits)), sizes)
@@ -129,7 +128,7 @@ def _reordered(
     for first in range(0, len(found), step):
         at = found[first : first + step]
         distances[at] = measure(query[at], at)
-    order = np.lexsort((distances, query))  # stable: equal ones stay in their order
+    order = np.lexsort((distances, query))  # stable: equal ones keep their order
     shape = hits.ids.shape
     return Hits(
         hits.ids.ravel()[order].reshape(shape), distances[order].reshape(shape), hits.offsets

@@ -1,1 +1,1 @@
-"""Files: every format once, written whole or not at all, checked before it is read."""
+"""Every file format once: written whole or not at all, checked before it is read."""

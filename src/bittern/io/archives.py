@@ -1,8 +1,10 @@
-"""Members of .tar.gz and .zip files, read in place or unpacked beside them, and nowhere else.
+"""Members of .tar.gz and .zip files, read in place or unpacked into a folder.
 
-A member is asked for by its full name with the most bytes it may have.  An archive with a name that
-leaves its folder is refused; links and devices are never followed; what was not asked for is
-skipped, and the whole stream is bounded, so that a small file cannot unpack to a huge one.
+Each wanted member comes with the most bytes that it may have.  Other members are skipped.  An
+archive that has a name outside its folder is refused, links and devices are never followed, and the
+whole stream is bounded, so that a small file cannot unpack to a huge one.  ``tarfile``'s
+``filter="data"`` bounds no sizes and does not know ``zip``, so members are checked here, and
+``extractall`` is never called.
 """
 
 from __future__ import annotations
@@ -19,18 +21,17 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from bittern.errors import FileError
-from bittern.io.files import atomic_write, existing_file
-from bittern.io.finding import reading
+from bittern.io.files import atomic_write, existing_file, reading
 
 __all__ = ["read_members", "unpack"]
 
-SLACK = 1 << 24  # bytes allowed for what was not asked for, and for the archive's own
+SLACK = 1 << 24  # bytes allowed for other members, and for the archive's own headers
 
 
 def read_members(
     path: str | os.PathLike[str], wanted: Mapping[str, int]
 ) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each wanted member, in the archive's order; absent ones are not said."""
+    """Name and content of each wanted member that is there, in the archive's order."""
     for name, stream in _members(existing_file(path), wanted):
         with reading(path, "archive"):
             content = stream.read(wanted[name] + 1)
@@ -41,7 +42,7 @@ def read_members(
 def unpack(
     path: str | os.PathLike[str], wanted: Mapping[str, int], folder: str | os.PathLike[str]
 ) -> list[Path]:
-    """Write the wanted members below ``folder``, each whole or not at all; all must be there."""
+    """Write the wanted members below ``folder``, each whole or not at all; none may be missing."""
     written = {}
     for name, stream in _members(existing_file(path), wanted):
         target = Path(folder) / name
@@ -57,7 +58,7 @@ def unpack(
 
 
 def _members(path: Path, wanted: Mapping[str, int]) -> Iterator[tuple[str, IO[bytes]]]:
-    """Each wanted member, open; a second one of the same name is refused."""
+    """Each wanted member, open; none may come twice."""
     seen: set[str] = set()
     walk = _zip_members if zipfile.is_zipfile(path) else _tar_members
     for name, stream in walk(path, wanted):
@@ -104,7 +105,7 @@ def _zip_members(path: Path, wanted: Mapping[str, int]) -> Iterator[tuple[str, I
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that refuses to give more than so many bytes."""
+    """A stream that fails after ``most`` bytes."""
 
     def __init__(self, stream: IO[bytes], most: int, path: object) -> None:
         self._stream, self._left, self._path = stream, most, path
@@ -116,7 +117,7 @@ class _Bounded(io.RawIOBase):
         content = self._stream.read(self._left + 1 if size < 0 else min(size, self._left + 1))
         self._left -= len(content)
         if self._left < 0:
-            raise FileError(f"{self._path}: unpacks to more than is expected of it.")
+            raise FileError(f"{self._path}: unpacks to more than is expected.")
         return content
 
     def readinto(self, buffer: Any) -> int:

@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.errors import FileError, MissingExtraError
-from bittern.io.files import existing_file
-from bittern.io.finding import reading
+from bittern.checks import import_extra
+from bittern.errors import FileError
+from bittern.io.files import existing_file, reading
 from bittern.io.hdf5 import stored_datasets
 from bittern.io.npz import stored_arrays
 from bittern.registry import Registry
 
-__all__ = ["ArrayTable", "Stored", "open_table"]
+__all__ = ["ArrayTable", "NamedArray", "open_table"]
 
 MOST_LISTED = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """An array that is there, and how to read it."""
+class NamedArray:
+    """An array in a file, and how to read it."""
 
     name: str
     shape: tuple[int, ...]
@@ -40,14 +40,14 @@ class Stored:
         return f"{self.dtype} ({', '.join(map(str, self.shape))})"
 
 
-class ArrayTable(Mapping[str, Stored]):
-    """What a file holds."""
+class ArrayTable(Mapping[str, NamedArray]):
+    """The arrays of one file or folder."""
 
-    def __init__(self, path: Path, entries: Mapping[str, Stored]) -> None:
+    def __init__(self, path: Path, entries: Mapping[str, NamedArray]) -> None:
         self.path = path
         self._entries = dict(entries)
 
-    def __getitem__(self, name: str) -> Stored:
+    def __getitem__(self, name: str) -> NamedArray:
         try:
             return self._entries[name]
         except KeyError:
@@ -73,12 +73,12 @@ class ArrayTable(Mapping[str, Stored]):
         return (", ".join(shown[:MOST_LISTED]) or "nothing") + more
 
     def hint(self) -> str:
-        """What to do where vectors are spread over columns."""
+        """What to try if vectors are spread over columns; may be empty."""
         columns = [name for name, s in self.items() if s.kind == "numbers" and len(s.shape) == 1]
         several = len(columns) > 1 and self.path.suffix == ".parquet"
         return "; for columns of numbers say vectors='x*', with your pattern" if several else ""
 
-    def columns(self, pattern: str) -> Stored:
+    def columns(self, pattern: str) -> NamedArray:
         """All 1-D arrays of numbers whose names match, side by side as one 2-D array."""
         chosen = [stored for name, stored in self.items() if fnmatchcase(name, pattern)]
         lengths = {stored.shape for stored in chosen}
@@ -90,7 +90,7 @@ class ArrayTable(Mapping[str, Stored]):
                 f"the file has {self.listed()}."
             )
         shape = (chosen[0].shape[0], len(chosen))
-        return Stored(
+        return NamedArray(
             pattern,
             shape,
             chosen[0].dtype,
@@ -119,34 +119,29 @@ def open_table(path: Path) -> ArrayTable:
     return ArrayTable(source, OPENERS[source.suffix.lower()](source))
 
 
-def _entry(name: str, shape: tuple[int, ...], dtype: Any, read: Callable[[], Any]) -> Stored:
+def _entry(name: str, shape: tuple[int, ...], dtype: Any, read: Callable[[], Any]) -> NamedArray:
     kinds = {**dict.fromkeys("biuf", "numbers"), **dict.fromkeys("USOT", "text")}
     shown = "text" if kinds.get(dtype.kind) == "text" else str(dtype)
     kind = "other" if dtype.names else kinds.get(dtype.kind, "other")
-    return Stored(name, shape, shown, kind, kind != "other" and dtype.kind != "f", read)
+    return NamedArray(name, shape, shown, kind, kind != "other" and dtype.kind != "f", read)
 
 
-def _numpy(path: Path) -> dict[str, Stored]:
+def _numpy(path: Path) -> dict[str, NamedArray]:
     return {
         name: _entry(name, array.shape, array.dtype, array.read)
         for name, array in stored_arrays(path).items()
     }
 
 
-def _hdf5(path: Path) -> dict[str, Stored]:
+def _hdf5(path: Path) -> dict[str, NamedArray]:
     return {
         name: _entry(name, found.shape, found.dtype, found.read)
         for name, found in stored_datasets(path).items()
     }
 
 
-def _parquet(path: Path) -> dict[str, Stored]:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{path}: Parquet files need pyarrow; pip install 'bittern[io]'."
-        ) from error
+def _parquet(path: Path) -> dict[str, NamedArray]:
+    parquet = import_extra("pyarrow.parquet", "pyarrow", "io", f"{path}: Parquet")
     with reading(path, "Parquet file"), parquet.ParquetFile(path) as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
         if n_rows < 0 or file.metadata.num_row_groups < 0:
@@ -155,7 +150,7 @@ def _parquet(path: Path) -> dict[str, Stored]:
         return {name: _parquet_entry(path, name, kind, n_rows) for name, kind in fields.items()}
 
 
-def _parquet_entry(path: Path, name: str, kind: Any, n_rows: int) -> Stored:
+def _parquet_entry(path: Path, name: str, kind: Any, n_rows: int) -> NamedArray:
     """A column: numbers, text, or rows of numbers of one length."""
     from pyarrow import types
 
@@ -166,10 +161,12 @@ def _parquet_entry(path: Path, name: str, kind: Any, n_rows: int) -> Stored:
     if is_rows and is_number:
         read = partial(_parquet_rows, path, name)
         width = kind.list_size if types.is_fixed_size_list(kind) else read().shape[1]
-        return Stored(name, (n_rows, width), str(inner), "numbers", types.is_integer(inner), read)
+        return NamedArray(
+            name, (n_rows, width), str(inner), "numbers", types.is_integer(inner), read
+        )
     known = "numbers" if is_number else "text" if is_text and not is_rows else "other"
     is_discrete = known == "text" or (is_number and not types.is_floating(inner))
-    return Stored(
+    return NamedArray(
         name,
         (n_rows,),
         "text" if known == "text" else str(kind),
@@ -216,7 +213,7 @@ def _parquet_column(path: Path, name: str) -> NDArray[Any]:
         return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-OPENERS: Registry[Callable[[Path], dict[str, Stored]]] = Registry(
+OPENERS: Registry[Callable[[Path], dict[str, NamedArray]]] = Registry(
     "kind of array file",
     {
         ".npy": _numpy,

@@ -1,33 +1,29 @@
-"""Files of codes: ``.npz`` and ``.npy``, mapped into memory where asked."""
+"""Files of codes: ``.npz`` and ``.npy``, in memory or mapped."""
 
 from __future__ import annotations
 
 import os
 import re
-import struct
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from bittern.errors import FileError, InputError
 from bittern.io.files import atomic_write, existing_file
-from bittern.io.npz import LOCAL_HEADER, StoredArray, stored_arrays
+from bittern.io.npz import StoredArray, stored_arrays, to_native, write_aligned
 
 __all__ = ["StoredCodes", "read", "write"]
 
 FIELD = re.compile(r"words_of_([1-9][0-9]*)_bits")
-ZIP64_EXTRA = 20  # octets that a size beyond 32 bits takes after the name
-PADDING = 0xD935  # kind of an extra field that aligns what follows
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCodes:
-    """The 2-D array of a code file, and the code length where the file states it."""
+    """The 2-D array of a file of codes, and the code length if the file states it."""
 
     array: NDArray[Any]
     n_bits: int | None
@@ -40,26 +36,16 @@ def write(path: str | os.PathLike[str], words: NDArray[np.uint64], n_bits: int) 
         raise InputError(f"{path}: codes are saved as .npz or .npy, got {suffix or 'no ending'!r}.")
     little = words.astype("<u8", copy=False)
     with atomic_write(path) as file:
-        if suffix == ".npz":
-            _write_npz(file, little, n_bits)
-        else:
+        if suffix == ".npy":
             np.save(file, little if n_bits % 64 == 0 else _named(little, n_bits))
-
-
-def _write_npz(file: BinaryIO, words: NDArray[np.uint64], n_bits: int) -> None:
-    """What ``np.savez`` writes, with the words aligned in the file for being mapped."""
-    with zipfile.ZipFile(file, "w") as archive:
-        member = zipfile.ZipInfo("words.npy")
-        begins = LOCAL_HEADER + len(member.filename) + ZIP64_EXTRA
-        member.extra = struct.pack("<HH", PADDING, -(begins + 4) % 64) + bytes(-(begins + 4) % 64)
-        with archive.open(member, "w", force_zip64=True) as target:
-            npy.write_array(target, words, allow_pickle=False)
-        with archive.open("n_bits.npy", "w") as target:
-            npy.write_array(target, np.asanyarray(np.int64(n_bits)), allow_pickle=False)
+            return
+        with zipfile.ZipFile(file, "w") as archive:
+            write_aligned(archive, file, "words", little)
+            write_aligned(archive, file, "n_bits", np.asarray(n_bits, np.int64))
 
 
 def read(path: str | os.PathLike[str], *, mmap: bool = False) -> StoredCodes:
-    """The array and, where the file states it, the code length."""
+    """The array and, if the file states it, the code length."""
     source = existing_file(path)
     stored = stored_arrays(source)
     is_npz = any(array.member is not None for array in stored.values()) or len(stored) != 1
@@ -73,13 +59,13 @@ def read(path: str | os.PathLike[str], *, mmap: bool = False) -> StoredCodes:
 
 
 def _named(words: NDArray[np.uint64], n_bits: int) -> NDArray[Any]:
-    """The same memory as records whose one field tells the code length."""
+    """The same memory as records whose one field is named after the code length."""
     record = np.dtype([(f"words_of_{n_bits}_bits", "<u8", (words.shape[1],))])
     return np.ascontiguousarray(words).view(record)[:, 0]
 
 
 def _of_npy(source: Path, array: NDArray[Any]) -> StoredCodes:
-    """Codes of a plain array, or of records whose one field tells the length."""
+    """Codes of a plain array, or of records whose one field is named after the length."""
     if array.dtype.names is None:
         return StoredCodes(_two_dimensional(array, source), None)
     match = FIELD.fullmatch(array.dtype.names[0]) if len(array.dtype.names) == 1 else None
@@ -110,10 +96,4 @@ def _stated_length(source: Path, stored: dict[str, StoredArray]) -> int:
 def _two_dimensional(array: NDArray[Any], source: Path) -> NDArray[Any]:
     if array.ndim != 2:
         raise FileError(f"{source}: codes are a 2-D array (n, width), got shape {array.shape}.")
-    return _native(array)
-
-
-def _native(array: NDArray[Any]) -> NDArray[Any]:
-    """Words in this machine's byte order, as a plain array over the same memory."""
-    native = array.dtype.newbyteorder("=")
-    return np.asarray(np.ascontiguousarray(array)).astype(native, copy=False)
+    return to_native(np.asarray(np.ascontiguousarray(array)))  # plain, also over mapped memory

@@ -1,31 +1,38 @@
-"""Files written whole or not at all, and read with errors that name them."""
+"""Files found, written whole or not at all, and read with errors that name them."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from bittern.errors import BitternError, FileError
 
-__all__ = ["atomic_write", "existing_file", "reading", "refuse_excess"]
+__all__ = [
+    "atomic_write",
+    "existing_file",
+    "find_file",
+    "make_folder",
+    "reading",
+    "refuse_excess",
+]
 
 MOST_RATIO = 1100  # deflate cannot shrink by more than 1032
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a temporary file beside ``path`` that takes its place only if the block succeeds.
+    """Open a temporary file beside ``path`` that replaces it only if the block succeeds.
 
     After an error, a full disk or Ctrl-C, ``path`` is what it was before and nothing is left over.
-    A link is followed; what is no ordinary file (a folder, a device) is refused.
+    Links are followed; folders and devices are refused.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
-        raise FileError(f"{path}: cannot be written: it is there already and is no ordinary file.")
+        raise FileError(f"{path}: cannot be written: it exists and is not an ordinary file.")
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     except OSError as error:
@@ -44,8 +51,17 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
 
 
+def make_folder(path: Path) -> Path:
+    """The folder, created with its parents if it is missing."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be made ({error.strerror}).") from error
+    return path
+
+
 def existing_file(path: str | os.PathLike[str]) -> Path:
-    """``path`` if a file is there; else an error that says so."""
+    """``path`` if a file is there; otherwise an error that says so."""
     found = Path(path)
     if found.is_dir():
         raise FileError(f"{found}: is a folder, a file was expected.")
@@ -54,12 +70,18 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     return found
 
 
+def find_file(folder: Path, names: Sequence[str], where: Sequence[str] = ("",)) -> Path | None:
+    """The first of ``names`` that is a file in ``folder`` or in its subfolders ``where``."""
+    places = (folder / place / name for name in names for place in where)
+    return next((path for path in places if path.is_file()), None)
+
+
 @contextmanager
 def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
-    """Whatever a damaged file makes a parser raise becomes one sentence that names the file.
+    """Turn whatever a damaged file makes a parser raise into one sentence that names the file.
 
-    Put it around the parser's own calls and nothing else: what libraries raise on a damaged file
-    is no fixed list, and a mistake of ours should not look like the file's.
+    Put it around the parser's own calls and nothing else: libraries may raise anything on a damaged
+    file, and our own mistakes should not look like the file's.
     """
     try:
         yield
@@ -72,7 +94,7 @@ def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
 
 
 def refuse_excess(path: str | os.PathLike[str], promised: int, stored: int, what: str) -> None:
-    """Refuse a header that promises more bytes than so many stored ones can unpack to."""
+    """Refuse a header that promises more bytes than the stored ones can unpack to."""
     if promised > MOST_RATIO * (stored + 64):
         raise FileError(
             f"{path}: {what} promises {promised} bytes, which {stored} stored ones cannot hold."
@@ -80,7 +102,7 @@ def refuse_excess(path: str | os.PathLike[str], promised: int, stored: int, what
 
 
 def _umask() -> int:
-    """The process's file mode mask; POSIX lets one read it only by setting it."""
+    """The process's file mode mask; POSIX can only read it by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -1,8 +1,16 @@
-"""Datasets of HDF5 files: mapped where they lie plain, and checked before they are read."""
+"""Datasets of HDF5 files: checked before they are read, mapped where they lie plain.
+
+Text of any length is read by hand, because the HDF5 library does not return on damaged text.  A
+dataset of such text holds references of 16 bytes: length, address of a heap, index in it.  A heap
+is "GCOL", version 1, its size, then objects: index, count of references, size, each followed by its
+bytes, padded to eight; index 0 is the free space at its end.
+"""
 
 from __future__ import annotations
 
 import math
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,14 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.errors import FileError, MissingExtraError
-from bittern.io.files import existing_file
-from bittern.io.finding import reading, refuse_excess
-from bittern.io.hdf5_text import read_references, read_texts
+from bittern.checks import import_extra
+from bittern.errors import FileError
+from bittern.io.files import existing_file, reading, refuse_excess
 
 __all__ = ["StoredDataset", "is_hdf5", "stored_datasets"]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"  # at byte 0, 512, 1024, 2048, …
+REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("index", "<u4")])
+OBJECT = struct.Struct("<HH4xQ")
+DEFLATE = 1  # HDF5's number of gzip among filters
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +40,24 @@ class StoredDataset:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]  # object for text of any length
-    offset: int | None  # of the numbers in the file; None where they are chunked or text
+    offset: int | None  # of the numbers in the file; None if they are chunked or text
 
     def read(self) -> NDArray[Any]:
-        """The array: a read-only memory map where the numbers lie plain, else in memory."""
+        """The array: a read-only memory map where the numbers lie plain, otherwise in memory."""
         if self.offset is not None and 0 not in self.shape:
             with reading(self.path, "HDF5 dataset"):
                 return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
         with _opened(self.path) as file:
             dataset = file[self.name]
             if self.dtype == object:
-                references = read_references(self.path, self.name, dataset)
-                return read_texts(self.path, references, file.userblock_size)
+                references = _read_references(self.path, self.name, dataset)
+                return _read_texts(self.path, references, file.userblock_size)
             content: NDArray[Any] = np.asarray(dataset[...])
             return np.char.decode(content, "utf-8") if content.dtype.kind == "S" else content
 
 
 def is_hdf5(path: Path) -> bool:
-    """Whether the file bears HDF5's signature where one may be."""
+    """Whether the file has HDF5's signature in one of its places."""
     with path.open("rb") as file:
         for start in (0, 512, 1024, 2048):
             file.seek(start)
@@ -60,7 +70,7 @@ def stored_datasets(path: Path) -> dict[str, StoredDataset]:
     """The datasets of the file's top level by name; none is read, each header is checked."""
     source = existing_file(path)
     if not is_hdf5(source):
-        raise FileError(f"{source}: is no HDF5 file.")
+        raise FileError(f"{source}: is not an HDF5 file.")
     with _opened(source) as file:
         return {
             name: _described(source, name, file[name]) for name in file if _is_dataset(file, name)
@@ -69,18 +79,13 @@ def stored_datasets(path: Path) -> dict[str, StoredDataset]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    try:
-        import h5py
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{path}: HDF5 files need h5py; pip install 'bittern[io]'."
-        ) from error
+    h5py = import_extra("h5py", "h5py", "io", f"{path}: HDF5")
     with reading(path, "HDF5 file"), h5py.File(path, "r") as file:
         yield file
 
 
 def _is_dataset(file: Any, name: str) -> bool:
-    """Whether it is a dataset of this very file: links to other files are not followed."""
+    """Whether it is a dataset of this file; links to other files are not followed."""
     import h5py
 
     if not isinstance(file.get(name, getlink=True), h5py.HardLink):
@@ -94,7 +99,7 @@ def _described(source: Path, name: str, dataset: Any) -> StoredDataset:
     if dataset.shape is None or dataset.is_virtual or dataset.external:
         raise FileError(f"{source}: the dataset '{name}' is empty or lies in other files.")
     dtype = dataset.dtype
-    if dtype.kind == "O":  # text of any length in one dimension is read, nothing else of this kind
+    if dtype.kind == "O":  # text of any length, in one dimension; no other objects are read
         is_text = h5py.check_string_dtype(dtype) is not None and len(dataset.shape) == 1
         dtype = np.dtype(object if is_text else "V1")
     promised = math.prod(dataset.shape) * dataset.dtype.itemsize
@@ -104,3 +109,78 @@ def _described(source: Path, name: str, dataset: Any) -> StoredDataset:
     if offset is not None and offset + promised > source.stat().st_size:
         raise FileError(f"{source}: is truncated, the dataset '{name}' goes beyond its end.")
     return StoredDataset(source, name, tuple(dataset.shape), dtype, offset)
+
+
+def _read_references(path: Path, name: str, dataset: Any) -> NDArray[Any]:
+    """The references of a 1-D dataset of text, from the file itself."""
+    content = np.memmap(path, np.uint8, "r")
+    (n,) = dataset.shape
+    start = dataset.id.get_offset()
+    if start is not None:
+        return np.frombuffer(content, REFERENCE, n, start)
+    references = np.zeros(n, REFERENCE)
+    for i in range(dataset.id.get_num_chunks()):
+        chunk = dataset.id.get_chunk_info(i)
+        packed = content[chunk.byte_offset : chunk.byte_offset + chunk.size].tobytes()
+        here = references[chunk.chunk_offset[0] :][: dataset.chunks[0]]
+        here[:] = _unfiltered(path, name, dataset, packed, chunk.filter_mask)[: len(here)]
+    return references
+
+
+def _read_texts(path: Path, references: NDArray[Any], base: int) -> NDArray[Any]:
+    """The texts that references name; ``base`` is where the file's addresses count from."""
+    content = memoryview(np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]
+    used = references[references["length"] > 0]
+    heaps: dict[int, dict[int, tuple[int, int]]] = {}
+    left = 2 * len(content)  # of all heaps together: none is walked twice
+    for address in np.unique(used["heap"]).tolist():
+        heaps[address], size = _heap(content, base + address)
+        left -= size
+        if left < 0:
+            raise ValueError("its heaps of text overlap")
+    texts = np.full(len(references), "", dtype=object)
+    for i in np.flatnonzero(references["length"]).tolist():
+        length, address, index = references[i].item()
+        start, size = heaps[address].get(index, (0, 0))
+        if length > size:
+            raise ValueError("a text is missing, or longer than its place")
+        texts[i] = bytes(content[start : start + length]).decode("utf-8")
+    return texts
+
+
+def _unfiltered(path: Path, name: str, dataset: Any, packed: bytes, mask: int) -> NDArray[Any]:
+    """The references of a chunk, stored plain or by gzip alone."""
+    settings = dataset.id.get_create_plist()
+    filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
+    if filters not in ([], [DEFLATE]) or mask:
+        raise FileError(
+            f"{path}: the text of '{name}' is stored through filters that are not read; "
+            "save it plain, or as text of a fixed length."
+        )
+    if filters:
+        promised = dataset.chunks[0] * REFERENCE.itemsize
+        refuse_excess(path, promised, len(packed), f"the dataset '{name}'")
+        packed = zlib.decompressobj().decompress(packed, promised)
+    return np.frombuffer(packed, REFERENCE, dataset.chunks[0])
+
+
+def _heap(content: memoryview, start: int) -> tuple[dict[int, tuple[int, int]], int]:
+    """Place and size of each object of a heap, by index; and the heap's own size."""
+    head = bytes(content[start : start + 16])
+    if head[:5] != b"GCOL\x01":
+        raise ValueError("a heap of text is missing")
+    size = int.from_bytes(head[8:16], "little")
+    if size < 16 or start + size > len(content):
+        raise ValueError("a heap of text goes beyond the file")
+    objects = {}
+    position, end = start + 16, start + size
+    while position + OBJECT.size <= end:
+        index, _, length = OBJECT.unpack(content[position : position + OBJECT.size])
+        if index == 0:
+            break
+        position += OBJECT.size
+        if position + length > end:
+            raise ValueError("a text goes beyond its heap")
+        objects[index] = (position, length)
+        position += length + -length % 8
+    return objects, size

@@ -1,16 +1,16 @@
-"""Matrices of real numbers out of MATLAB 5 files (``save -v6``, ``-v7``), every length checked.
+"""Matrices of real numbers out of MATLAB files, every length checked.
 
-SciPy's reader trusts the type codes of a file, and a damaged one can end the whole process; so the
-small part of the format that data needs is read here.  The file is a header of 128 bytes and then
-elements: type and length, each 4 bytes, then the content; a matrix is an element of elements:
-flags, dimensions, name, real part.
+Version 7.3 is HDF5.  Version 5 (``save -v6``, ``-v7``) is read by hand, because SciPy's reader
+trusts the type codes of a file, and a damaged one can crash the process.  Such a file is a header
+of 128 bytes, then elements: type and length, each 4 bytes, then the content; a matrix is an element
+of elements: flags, dimensions, name, real part.
 """
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import FileError
-from bittern.io.files import existing_file
-from bittern.io.finding import reading, refuse_excess
+from bittern.io.files import existing_file, reading, refuse_excess
+from bittern.io.hdf5 import stored_datasets
+from bittern.io.npz import require_names
 
-__all__ = ["Element", "element_at", "matlab_version", "read_matrices", "variables_in"]
+__all__ = ["Element", "element_at", "matlab_version", "read_mat", "read_matrices", "variables_in"]
 
 HEADER = 128  # bytes: text, version, byte order
 VERSIONS = {b"\x00\x01IM": 5, b"\x01\x00MI": 5, b"\x00\x02IM": 7, b"\x02\x00MI": 7}
@@ -55,7 +56,7 @@ PREFIX = 512  # bytes of a compressed variable unpacked to see its name
 
 
 class Element(NamedTuple):
-    """A typed piece of a file."""
+    """A typed part of a file."""
 
     kind: int
     content: memoryview
@@ -69,10 +70,23 @@ def matlab_version(path: Path) -> int | None:
     return VERSIONS.get(head[-4:]) if len(head) == HEADER else None
 
 
+def read_mat(path: Path, needed: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """The numeric matrices of these names in a MATLAB file, version 5 or 7.3."""
+    source = existing_file(path)
+    is_73 = matlab_version(source) == 7
+    found = _matlab_73(source, needed) if is_73 else read_matrices(source, needed)
+    require_names(source, needed, found)
+    for name in needed:
+        kind, shape = found[name].dtype, found[name].shape
+        if kind.kind not in "fiub" or len(shape) != 2:
+            raise FileError(f"{source}: {name} must be a matrix of numbers, got {kind} {shape}.")
+    return {name: found[name] for name in needed}
+
+
 def read_matrices(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Those of the wanted variables that the file has; other variables are passed over unread."""
+    """The wanted variables that the file has; others are skipped unread."""
     if matlab_version(path) != 5:
-        raise FileError(f"{path}: is no MATLAB 5 file.")
+        raise FileError(f"{path}: is not a MATLAB 5 file.")
     content = memoryview(np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]
     order = "<" if bytes(content[126:128]) == b"IM" else ">"
     found: dict[str, NDArray[Any]] = {}
@@ -122,6 +136,12 @@ def element_at(content: memoryview, position: int, order: str) -> Element:
     return Element(first, content[start : start + length], end)
 
 
+def _matlab_73(source: Path, needed: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """HDF5 has MATLAB's columns as rows."""
+    stored = stored_datasets(source)
+    return {name: stored[name].read().T for name in needed if name in stored}
+
+
 def _unpadded_end(element: Element, content: memoryview) -> int:
     """Compressed variables follow each other without padding."""
     return element.end - -len(element.content) % 8
@@ -139,7 +159,7 @@ def _unpacked(path: Path, packed: memoryview, order: str, most: int | None = Non
     refuse_excess(path, length, len(packed), "a compressed variable")
     content = machine.decompress(machine.unconsumed_tail, length + 1)
     if len(content) != length:
-        raise ValueError("a compressed variable is of another length than it says")
+        raise ValueError("a compressed variable has another length than it says")
     machine.decompress(machine.unconsumed_tail, 1)  # to the end, where the checksum is
     if not machine.eof:
         raise ValueError("a compressed variable has no end")
@@ -147,7 +167,7 @@ def _unpacked(path: Path, packed: memoryview, order: str, most: int | None = Non
 
 
 def _name(matrix: memoryview, order: str) -> str:
-    """The name of a variable; '' for what has none that we could ask for."""
+    """The name of a variable; '' if it has none."""
     flags = element_at(matrix, 0, order)
     dims = element_at(matrix, flags.end, order)
     if (flags.kind, len(flags.content)) != (UINT32, 8) or dims.kind != INT32:

@@ -1,27 +1,47 @@
-"""Arrays of .npy and .npz files: mapped where they lie plain, and checked before they are read."""
+"""Arrays of .npy and .npz files: checked before they are read, mapped where they lie plain.
+
+``np.load`` believes a header's shape and reads what it promises; here each header is compared with
+the bytes that are there first.  This is the package's only reader of these formats.
+"""
 
 from __future__ import annotations
 
 import io
 import math
+import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, BinaryIO, Literal, cast
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from bittern.errors import FileError
-from bittern.io.files import existing_file, reading, refuse_excess
+from bittern.io.files import atomic_write, existing_file, reading, refuse_excess
 
-__all__ = ["StoredArray", "stored_arrays"]
+__all__ = [
+    "StoredArray",
+    "array_names",
+    "begins_like_arrays",
+    "read_arrays",
+    "require_names",
+    "stored_array",
+    "stored_arrays",
+    "to_native",
+    "write_aligned",
+    "write_arrays",
+]
 
+ZIP, NPY = (b"PK\x03\x04", b"PK\x05\x06"), b"\x93NUMPY"  # first bytes of files of arrays
 MOST_HEADER = 1 << 16  # bytes
 LOCAL_HEADER = 30  # bytes of a zip member's header before its name
+ZIP64_EXTRA = 20  # bytes that a size beyond 32 bits takes after the name
+PADDING = b"\x35\xd9"  # kind of the extra field that aligns what follows
+ALIGNMENT = 64  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +53,11 @@ class StoredArray:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     fortran: bool
-    offset: int | None  # of the numbers in the file; None where they are compressed
+    offset: int | None  # of the numbers in the file; None if they are compressed
     member: str | None = None
 
     def read(self) -> NDArray[Any]:
-        """The array: a read-only memory map where the numbers lie plain, else in memory."""
+        """The array: a read-only memory map where the numbers lie plain, otherwise in memory."""
         return self.load() if self.offset is None else self.map()
 
     def load(self) -> NDArray[Any]:
@@ -49,7 +69,7 @@ class StoredArray:
             return npy.read_array(stream, allow_pickle=False)
 
     def map(self, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
-        """The array as a memory map, read-only or copied where it is written to."""
+        """The array as a memory map, read-only ("r") or copied when written to ("c")."""
         if self.offset is None:
             raise FileError(f"{self.path}: '{self.name}' is compressed and cannot be mapped.")
         order = cast(Any, "F" if self.fortran else "C")
@@ -59,23 +79,98 @@ class StoredArray:
             return np.memmap(self.path, self.dtype, mode, self.offset, self.shape, order)
 
 
-def stored_arrays(path: Path) -> dict[str, StoredArray]:
+def stored_arrays(path: str | os.PathLike[str]) -> dict[str, StoredArray]:
     """The arrays of an ``.npy`` or ``.npz`` file by name; none is read, each header is checked."""
     source = existing_file(path)
-    if zipfile.is_zipfile(source):
-        with reading(source, ".npz file"), zipfile.ZipFile(source) as archive:
-            infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-        arrays = [_in_zip(source, info) for info in infos]
-    else:
-        with reading(source, ".npy file"), source.open("rb") as file:
-            arrays = [_in_file(source, file)]
+    members = _members(source)
+    arrays = [_in_file(source)] if members is None else [_in_zip(source, m) for m in members]
     if len({array.name for array in arrays}) < len(arrays):
         raise FileError(f"{source}: has two arrays of one name.")
     return {array.name: array for array in arrays}
 
 
-def _in_file(source: Path, file: IO[bytes]) -> StoredArray:
-    shape, fortran, dtype, start = _header(source, source.stem, file)
+def array_names(path: str | os.PathLike[str]) -> list[str]:
+    """Names of a file's arrays, of which nothing is read; that of an ``.npy`` has the name ''."""
+    members = _members(existing_file(path))
+    return [""] if members is None else [_name(member) for member in members]
+
+
+def stored_array(path: str | os.PathLike[str], name: str) -> StoredArray:
+    """The array of one of the names that :func:`array_names` gives; others are not looked at."""
+    source = existing_file(path)
+    members = _members(source)
+    if members is None:
+        return _in_file(source)
+    found = [member for member in members if _name(member) == name]
+    if len(found) != 1:
+        raise FileError(f"{source}: has {len(found)} arrays called '{name}'.")
+    return _in_zip(source, found[0])
+
+
+def read_arrays(
+    path: str | os.PathLike[str], needed: Sequence[str] = (), optional: Sequence[str] = ()
+) -> dict[str, NDArray[Any]]:
+    """The arrays of these names in memory, in this machine's byte order, checksums verified."""
+    stored = stored_arrays(path)
+    require_names(path, needed, stored)
+    names = [*needed, *(name for name in optional if name in stored)]
+    return {name: to_native(stored[name].load()) for name in names}
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
+    """Write an ``.npz`` file, whole or not at all; objects that would be pickled are refused."""
+    with atomic_write(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def require_names(
+    path: str | os.PathLike[str], needed: Sequence[str], found: Collection[str]
+) -> None:
+    """Refuse a file that lacks an array."""
+    if lack := [name for name in needed if name not in found]:
+        raise FileError(f"{path}: lacks {', '.join(lack)}; it has {sorted(found)[:12]}.")
+
+
+def to_native(array: NDArray[Any]) -> NDArray[Any]:
+    """The array in this machine's byte order."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def begins_like_arrays(start: bytes) -> bool:
+    """Whether a file that starts with these bytes is an ``.npy`` or ``.npz`` file."""
+    return start.startswith((*ZIP, NPY))
+
+
+def write_aligned(archive: zipfile.ZipFile, file: BinaryIO, name: str, array: NDArray[Any]) -> None:
+    """Write one array as ``np.savez`` does, its bytes aligned in the file so that it can be mapped.
+
+    ``archive`` is open for writing to ``file``.
+    """
+    member = zipfile.ZipInfo(f"{name}.npy")
+    begins = file.tell() + LOCAL_HEADER + len(member.filename) + ZIP64_EXTRA + 4
+    padding = -begins % ALIGNMENT
+    member.extra = PADDING + padding.to_bytes(2, "little") + bytes(padding)
+    with archive.open(member, "w", force_zip64=True) as stream:
+        npy.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
+
+
+def _members(source: Path) -> list[zipfile.ZipInfo] | None:
+    """The arrays of an ``.npz`` file; None for any other file."""
+    with reading(source, "file"), source.open("rb") as file:
+        start = file.read(len(NPY))
+    if start.startswith(NPY) or not zipfile.is_zipfile(source):
+        return None
+    with reading(source, ".npz file"), zipfile.ZipFile(source) as archive:
+        return [info for info in archive.infolist() if info.filename.endswith(".npy")]
+
+
+def _name(member: zipfile.ZipInfo) -> str:
+    return member.filename.removesuffix(".npy")
+
+
+def _in_file(source: Path) -> StoredArray:
+    with reading(source, ".npy or .npz file"), source.open("rb") as file:
+        shape, fortran, dtype, start = _header(source, source.stem, file)
     promised, left = _n_bytes(shape, dtype), source.stat().st_size - start
     if promised != left:
         raise FileError(
@@ -85,7 +180,7 @@ def _in_file(source: Path, file: IO[bytes]) -> StoredArray:
 
 
 def _in_zip(source: Path, info: zipfile.ZipInfo) -> StoredArray:
-    name = info.filename.removesuffix(".npy")
+    name = _name(info)
     with _member(source, info.filename) as stream:
         shape, fortran, dtype, start = _header(source, name, stream)
     promised = _n_bytes(shape, dtype)
@@ -101,8 +196,10 @@ def _in_zip(source: Path, info: zipfile.ZipInfo) -> StoredArray:
 
 
 def _header(source: Path, name: str, stream: IO[bytes]) -> tuple[Any, bool, np.dtype[Any], int]:
-    """Shape, order, dtype and length of a header; it is read within bounds, whatever it says."""
+    """Shape, order, dtype and length of a header; reads at most MOST_HEADER bytes."""
     head = io.BytesIO(stream.read(MOST_HEADER))
+    if not head.getvalue().startswith(NPY):
+        raise ValueError("it begins like neither")
     version = npy.read_magic(head)
     if version == (1, 0):
         shape, fortran, dtype = npy.read_array_header_1_0(head)

@@ -1,7 +1,7 @@
-"""Numbers and words in text files of many lines, taken apart by array operations.
+"""Numbers and words in large text files, split by array operations.
 
 A file is read in blocks of whole lines; no Python runs per line, and memory is bounded by a block
-and the result.  Columns are separated by any ASCII white space; blank lines are skipped.
+and the result.  Any ASCII white space separates columns; blank lines are skipped.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from bittern.errors import FileError
 from bittern.io.files import existing_file
 
-__all__ = ["read_bits", "read_counts", "read_lines", "read_words"]
+__all__ = ["TokenBlock", "read_bits", "read_counts", "read_lines", "read_words", "split_tokens"]
 
-_BLOCK_BYTES = 1 << 22  # what is taken apart at once
-_LINE_BYTES = 1 << 24  # the longest line that is believed
+_BLOCK_BYTES = 1 << 22  # split at once
+_LINE_BYTES = 1 << 24  # the longest line that is accepted
 _COUNT_DIGITS = 7  # so that a count is exact in float32
 _IS_TOKEN = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 _IS_DIGIT = np.isin(np.arange(256), list(b"0123456789"))
 
 
 def read_lines(path: Path) -> NDArray[np.str_]:
-    """The lines of a file without white space around them and without blank lines at its end."""
+    """The lines of a file, stripped, without blank lines at its end."""
     content = _whole(path)
     try:
         text = content.decode("utf-8-sig")
@@ -39,7 +39,7 @@ def read_lines(path: Path) -> NDArray[np.str_]:
     lines = text.rstrip().split("\n")
     longest = max(map(len, lines))
     if longest * len(lines) > 16 * len(text) + _LINE_BYTES:
-        raise FileError(f"{path}: has a line of {longest:,} characters, longer than can be a name.")
+        raise FileError(f"{path}: has a line of {longest:,} characters, too long for a name.")
     return np.strings.strip(np.array(lines)) if lines != [""] else np.empty(0, np.str_)
 
 
@@ -49,7 +49,7 @@ def read_bits(path: Path, n_columns: int, n_rows: int) -> Any:
 
     columns, per_row = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     for block in _rows(path, n_columns, n_rows):
-        bits = block.octets[block.starts]
+        bits = block.characters[block.starts]
         wrong = (block.ends - block.starts != 1) | ((bits != ord("0")) & (bits != ord("1")))
         if wrong.any():
             raise block.refusal(path, "an entry must be 0 or 1", int(wrong.argmax()))
@@ -91,7 +91,7 @@ def read_words(path: Path, vocabulary: Mapping[bytes, int], n_rows: int) -> tupl
         tokens = block.text.split()
         column = np.fromiter(map(vocabulary.get, tokens, repeat(-1)), np.int32, len(tokens))
         firsts = np.cumsum(block.counts) - block.counts
-        column[firsts] = -1  # an id is no word
+        column[firsts] = -1  # the id is not a word
         ids += map(tokens.__getitem__, firsts)
         row = np.repeat(np.arange(len(block.counts)), block.counts)
         columns.append(column[column >= 0])
@@ -106,24 +106,37 @@ def read_words(path: Path, vocabulary: Mapping[bytes, int], n_rows: int) -> tupl
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Block:
+class TokenBlock:
     """Some whole lines, and where their tokens are."""
 
     text: bytes
-    octets: NDArray[np.uint8]
+    characters: NDArray[np.uint8]  # the bytes of the text
     starts: NDArray[np.intp]  # (n_tokens,)
     ends: NDArray[np.intp]  # (n_tokens,)
     counts: NDArray[np.intp]  # (n_rows,), tokens of each line that is not blank
     lines: NDArray[np.intp]  # (n_rows,), counted from 1 in the file
 
     def refusal(self, path: Path, rule: str, token: int) -> FileError:
+        """The error that names the line of a token that breaks a rule."""
         row = int(np.searchsorted(np.cumsum(self.counts), token, side="right"))
         got = self.text[self.starts[token] : self.ends[token]].decode("latin-1")
         return FileError(f"{path}, line {self.lines[row]}: {rule}, got {got[:40]!r}.")
 
 
-def _rows(path: Path, n_columns: int | None, n_rows: int) -> Iterator[_Block]:
-    """The blocks of a file that must have so many rows, of so many columns if given."""
+def split_tokens(text: bytes, first_line: int) -> TokenBlock:
+    """The tokens of whole lines, the first of which is ``first_line`` in its file."""
+    characters = np.frombuffer(text, np.uint8)
+    is_token = np.zeros(len(characters) + 2, bool)
+    is_token[1:-1] = _IS_TOKEN[characters]
+    starts, ends = np.flatnonzero(is_token[1:] != is_token[:-1]).reshape(-1, 2).T
+    line_ends = np.append(np.flatnonzero(characters == ord("\n")), len(characters))
+    counts = np.diff(np.searchsorted(starts, line_ends), prepend=0)
+    lines = np.flatnonzero(counts)
+    return TokenBlock(text, characters, starts, ends, counts[lines], first_line + lines)
+
+
+def _rows(path: Path, n_columns: int | None, n_rows: int) -> Iterator[TokenBlock]:
+    """The blocks of a file, which must have ``n_rows`` rows, of ``n_columns`` columns if given."""
     seen = 0
     for block in _blocks(path):
         wrong = block.counts != n_columns
@@ -135,19 +148,19 @@ def _rows(path: Path, n_columns: int | None, n_rows: int) -> Iterator[_Block]:
             )
         seen += len(block.counts)
         if seen > n_rows:
-            raise FileError(f"{path}: has more than the {n_rows} rows that there are images.")
+            raise FileError(f"{path}: has more than the {n_rows} rows that were expected.")
         if len(block.counts):
             yield block
     if seen < n_rows:
         raise FileError(f"{path}: has {seen} rows for {n_rows} images; it may be cut short.")
 
 
-def _blocks(path: Path) -> Iterator[_Block]:
+def _blocks(path: Path) -> Iterator[TokenBlock]:
     first_line = 1
     try:
         with existing_file(path).open("rb") as file:
             while text := file.read(_BLOCK_BYTES) + file.readline(_LINE_BYTES):
-                yield _split(text, first_line)
+                yield split_tokens(text, first_line)
                 if len(text) > _LINE_BYTES and not text.endswith(b"\n"):
                     raise FileError(f"{path}: has a line longer than {_LINE_BYTES:,} bytes.")
                 first_line += text.count(b"\n")
@@ -155,23 +168,12 @@ def _blocks(path: Path) -> Iterator[_Block]:
         raise FileError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
-def _split(text: bytes, first_line: int) -> _Block:
-    octets = np.frombuffer(text, np.uint8)
-    is_token = np.zeros(len(octets) + 2, bool)
-    is_token[1:-1] = _IS_TOKEN[octets]
-    starts, ends = np.flatnonzero(is_token[1:] != is_token[:-1]).reshape(-1, 2).T
-    line_ends = np.append(np.flatnonzero(octets == ord("\n")), len(octets))
-    counts = np.diff(np.searchsorted(starts, line_ends), prepend=0)
-    lines = np.flatnonzero(counts)
-    return _Block(text, octets, starts, ends, counts[lines], first_line + lines)
-
-
-def _wrong_counts(block: _Block) -> int | None:
+def _wrong_counts(block: TokenBlock) -> int | None:
     """The first token that is not a count."""
     too_long = block.ends - block.starts > _COUNT_DIGITS
     if too_long.any():
         return int(too_long.argmax())
-    other = np.flatnonzero(_IS_TOKEN[block.octets] & ~_IS_DIGIT[block.octets])
+    other = np.flatnonzero(_IS_TOKEN[block.characters] & ~_IS_DIGIT[block.characters])
     return int(np.searchsorted(block.ends, other[0], side="right")) if len(other) else None
 
 

@@ -1,49 +1,78 @@
-"""Plain values as TOML, which Python reads but does not write."""
+"""TOML: tables read into frozen records, where wrong keys are errors, and plain values written."""
 
 from __future__ import annotations
 
-import json
+import types
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import MISSING, Field, fields
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["to_toml"]
+import tomli_w
+
+from bittern.errors import InputError
+from bittern.registry import Registry
+
+__all__ = ["check_keys", "read_table", "to_toml"]
+
+T = TypeVar("T")
+# Types as errors call them.
+NAMES: dict[Any, str] = {
+    str: "a text in quotes",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dict: "a table",
+    tuple: "a list",
+}
+
+
+def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:
+    """A record of ``kind`` from a table of its fields; errors begin with ``where``.
+
+    Unknown, missing and mistyped keys are errors.
+    """
+    known: dict[str, Field[Any]] = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    check_keys(table, known, where)
+    for name, one in known.items():
+        if name not in table and one.default is MISSING and one.default_factory is MISSING:
+            raise InputError(f"{where}: {name} is missing; it has {', '.join(known)}.")
+    hints = get_type_hints(kind)
+    return kind(
+        **{key: _value(value, hints[key], f"{where}: {key}") for key, value in table.items()}
+    )
 
 
 def to_toml(table: Mapping[str, Any]) -> str:
-    """A TOML document: plain keys first, then tables, then lists of tables."""
-    plain = {k: v for k, v in table.items() if not _is_table(v) and not _is_tables(v)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
-    for key, value in table.items():
-        if _is_table(value):
-            lines += ["", f"[{_key(key)}]", *_lines(value)]
-    for key, value in table.items():
-        if _is_tables(value):
-            for one in value:
-                lines += ["", f"[[{_key(key)}]]", *_lines(one)]
-    return "\n".join(lines) + "\n"
+    """Plain values as a TOML document."""
+    return tomli_w.dumps(table)
 
 
-def _lines(table: Mapping[str, Any]) -> list[str]:
-    return [f"{_key(key)} = {_value(value)}" for key, value in table.items()]
+def check_keys(table: Mapping[str, Any], known: Mapping[str, Any], where: str) -> None:
+    """Refuse an unknown key, and name the nearest known one."""
+    for key in table:
+        if key not in known:
+            raise InputError(f"{where}: {Registry('key', known).refusal(key)}")
 
 
-def _key(key: str) -> str:
-    is_bare = key.isascii() and key.replace("-", "").replace("_", "").isalnum()
-    return key if is_bare else json.dumps(key)
+def _value(value: Any, kind: Any, where: str) -> Any:
+    """The value as the field wants it: lists become tuples, ints become floats where asked."""
+    wanted = [part for part in _alternatives(kind) if part is not type(None)]
+    for one in wanted:
+        origin = get_origin(one) or one
+        if origin is tuple and isinstance(value, (list, tuple)):
+            inner = get_args(one)[0]
+            return tuple(_value(item, inner, f"{where}[{i}]") for i, item in enumerate(value))
+        if origin in (dict, Mapping) and isinstance(value, dict):
+            return value
+        if one is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if one is Any or (isinstance(origin, type) and type(value) is origin):
+            return value
+    said = " or ".join(NAMES.get(get_origin(one) or one, "a table") for one in wanted)
+    raise InputError(f"{where} must be {said}, got {value!r}.")
 
 
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    # Texts, numbers and booleans are written as in JSON, but for one control character.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _is_tables(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and bool(value) and all(map(_is_table, value))
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    if get_origin(kind) in (Union, types.UnionType):
+        return get_args(kind)
+    return (kind,)

@@ -1,5 +1,5 @@
-"""The only compiled code: arrays in, arrays out.
+"""The compiled code of the package: arrays in, arrays out.
 
-Kernels release the interpreter's lock and are run by :mod:`bittern.parallel` over blocks of
-queries, so they need no threading layer of their own and may be called from any thread.
+Kernels release the interpreter's lock, and :mod:`bittern.parallel` runs them over blocks of
+queries.  So they need no threading layer of their own and may be called from any thread.
 """

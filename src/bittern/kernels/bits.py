@@ -1,4 +1,9 @@
-"""Bits of words: counting them, finding the lowest, and asking the cache for them early."""
+"""Bits of 64-bit words: counting them, finding the lowest, and fetching words into the cache early.
+
+An *intrinsic* is a function whose LLVM code we write ourselves, because Numba would not choose the
+instruction we want.  Its ``generate`` runs when Numba compiles the caller: ``builder.ctpop(x)``
+counts nothing, it appends "count the bits of x" to the code that will run later.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,10 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from bittern.kernels.emit import BYTE, WORD, function
-
 
 @intrinsic
 def popcount(typing_context: Any, word: Any) -> Any:
-    """Number of set bits of one 64-bit word, by LLVM's own instruction."""
+    """Number of set bits of a 64-bit word, in one instruction."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -23,7 +26,7 @@ def popcount(typing_context: Any, word: Any) -> Any:
 
 @intrinsic
 def lowest_bit(typing_context: Any, word: Any) -> Any:
-    """Place of the lowest set bit of a 64-bit word that is not zero."""
+    """Position of the lowest set bit of a 64-bit word that is not zero."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -32,19 +35,31 @@ def lowest_bit(typing_context: Any, word: Any) -> Any:
 
 
 @intrinsic
-def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
-    """Bring entry ``place`` of a flat array near; nothing happens if it is beyond the end."""
+def prefetch(typing_context: Any, array: Any, position: Any) -> Any:
+    """Start loading entry ``position`` of a flat array into the cache.
+
+    The processor does not wait for it, and ignores a position beyond the end.
+    """
     signature = types.void(array, types.intp)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         values = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.bitcast(builder.gep(values.data, [arguments[1]]), BYTE.as_pointer())
-        kinds = [BYTE.as_pointer(), WORD, WORD, WORD]
-        fetch = function(builder, "llvm.prefetch.p0i8", ir.VoidType(), kinds)
-        builder.call(fetch, [pointer, *(ir.Constant(WORD, n) for n in (0, 3, 1))])
+        pointer = builder.bitcast(builder.gep(values.data, [arguments[1]]), byte)
+        parameters = [byte, word, word, word]
+        fetch = declare(builder, "llvm.prefetch.p0i8", ir.VoidType(), parameters)
+        to_read, keep_near, is_data = 0, 3, 1
+        flags = (ir.Constant(word, flag) for flag in (to_read, keep_near, is_data))
+        builder.call(fetch, [pointer, *flags])
         return context.get_dummy_value()
 
     return signature, generate
+
+
+def declare(builder: Any, name: str, result: Any, parameters: list[Any]) -> Any:
+    """A function of LLVM's own, declared once in the module that is being compiled."""
+    known = builder.module.globals.get(name)
+    return known or ir.Function(builder.module, ir.FunctionType(result, parameters), name)
 
 
 @njit(inline="always")

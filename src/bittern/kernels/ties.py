@@ -5,7 +5,8 @@ relevant.  The formulas are derived in ``docs/maths``.  Rows of ``total`` and ``
 ties of one query from nearest to farthest; ``cutoffs[q]`` is the number of ranks that count.
 
 Guaranteed by the callers in ``bittern.metrics``: arrays are of one shape and C-contiguous, counts
-are not negative, cut-offs are at least 1.  Twins in ``kernels.tie_reference``.
+are not negative, cut-offs are at least 1.  Each kernel has a NumPy twin in
+``tests/kernels/twins/tie_reference.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import math
 import numpy as np
 from numba import njit
 
-NEGLIGIBLE = 1e-18  # of a probability
+NEGLIGIBLE = 1e-18  # probability below which the rest of a sum is left out
 
 
 @njit(cache=True, nogil=True)
@@ -35,7 +36,7 @@ def harmonic_difference(low, high):
 
 @njit(cache=True, nogil=True)
 def _correction(x):
-    """What H_{x - 1/2} has beyond ln x and Euler's constant, to 1e-14 from x = 16.5 on."""
+    """H_{x - 1/2} less ln x and Euler's constant, to 1e-14 from x = 16.5 on."""
     s = 1.0 / (x * x)
     return s * (1 / 24 - s * (7 / 960 - s * (31 / 8064 - s * (127 / 30720))))
 
@@ -144,8 +145,9 @@ def _first(before, n, r, ranks):
 def mean_precisions(total, relevant, cutoffs, out):
     """Fill ``out[q]`` with the expected mean of precisions at the relevant items *retrieved*.
 
-    Both the sum and the number of summands are random where the cut-off divides a tie: condition
-    on how many relevant items of that tie come before it (hypergeometric).  Nothing retrieved: 0.
+    If the cut-off divides a tie, both the sum and the number of its terms are random.  So we sum
+    over the number of relevant items of that tie that come before the cut-off, which is
+    hypergeometric.  The value is 0 if nothing relevant is retrieved.
     """
     for q in range(total.shape[0]):
         before, found, value, cut = np.int64(0), np.int64(0), 0.0, False
@@ -166,7 +168,11 @@ def mean_precisions(total, relevant, cutoffs, out):
 
 @njit(cache=True, nogil=True)
 def _mean_over_cut(before, found, n, r, ranks, whole):
-    """Expectation over the number of relevant items on the first ``ranks`` places of a tie."""
+    """Expectation over the number x of relevant items on the first ``ranks`` places of a tie.
+
+    Weights of the hypergeometric distribution are computed outwards from its mode, where they are
+    largest, until they are negligible.
+    """
     if ranks == 0:
         return whole / found if found > 0 else 0.0
     least, most = max(np.int64(0), ranks - (n - r)), min(ranks, r)
@@ -201,7 +207,7 @@ def extreme_mean_precisions(total, relevant, cutoffs, best, out):
     """Fill ``out[q]`` with the largest (or smallest) value that ``mean_precisions`` averages.
 
     In whole ties the relevant items come first (last).  In the tie that the cut-off divides, the
-    number of relevant items before it is free too: fewer late hits can raise the mean.
+    number of relevant items before it is also free: fewer late hits can raise the mean.
     """
     for q in range(total.shape[0]):
         before, found, whole, cut = np.int64(0), np.int64(0), 0.0, False

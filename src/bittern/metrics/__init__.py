@@ -1,12 +1,10 @@
-"""Metrics: pure functions of a tie profile, and the scores made of them."""
+"""Metrics: pure functions of a tie profile, and the scores made from them."""
 
 from bittern.metrics import significance
 from bittern.metrics.curves import Curve, interpolated_pr_curve, pr_curve
-from bittern.metrics.names import MetricName
-from bittern.metrics.scores import Score, Scores
-from bittern.metrics.scoring import DEFAULT_METRICS, evaluate
+from bittern.metrics.names import METRICS, MetricName, parse
+from bittern.metrics.scores import DEFAULT_METRICS, Score, Scores, evaluate, evaluate_codes
 from bittern.metrics.similarity import rmse
-from bittern.metrics.table import METRICS, parse
 
 __all__ = [
     "DEFAULT_METRICS",
@@ -16,6 +14,7 @@ __all__ = [
     "Score",
     "Scores",
     "evaluate",
+    "evaluate_codes",
     "interpolated_pr_curve",
     "parse",
     "pr_curve",

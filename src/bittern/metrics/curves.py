@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import Float64Array, check_array, check_type
 from bittern.errors import InputError
-from bittern.metrics.ranks import ratio
+from bittern.metrics.precision import ratio
 from bittern.profile import TieProfile
 
 __all__ = ["ELEVEN", "Curve", "interpolated_ap", "interpolated_pr_curve", "pr_curve"]
@@ -33,8 +33,8 @@ def pr_curve(profile: TieProfile) -> Curve:
     r"""Micro-averaged precision and recall within every radius 0 … b.
 
     True positives, false positives and false negatives are summed over queries first (eqs. 3.8,
-    3.9 of [Moran-2016]).  Precision is NaN while nothing is retrieved.  For real distances the
-    radii are the distinct distances of all queries together.
+    3.9 of [Moran-2016]).  Precision is NaN where nothing is retrieved.  For real distances the
+    radii are the distinct distances of all queries.
     """
     check_type(profile, TieProfile, "pr_curve: profile")
     radius, total, found = _pooled_by_radius(profile)
@@ -44,12 +44,12 @@ def pr_curve(profile: TieProfile) -> Curve:
 
 
 def interpolated_pr_curve(profile: TieProfile, recalls: ArrayLike = ELEVEN) -> Curve:
-    r"""Interpolated precision at given recalls, averaged over the queries that have relevant items.
+    r"""Interpolated precision at given recalls, averaged over the queries with relevant items.
 
-    Each query has the points :math:`(R_i, P_i)` where its recall grows: one at the end of every tie
-    that holds something relevant, because an ε-query returns whole ties.  Then
-    :math:`p(r) = P_i` for :math:`R_{i-1} < r \le R_i`, with :math:`R_0 = 0`, and
-    :math:`p(0) = P_1`.  A recall that the ranking never reaches has precision 0.
+    The points :math:`(R_i, P_i)` of a query are where its recall grows: the end of every tie with a
+    relevant item, because an ε-query returns whole ties.  Then :math:`p(r) = P_i` for
+    :math:`R_{i-1} < r \le R_i`, with :math:`R_0 = 0`, and :math:`p(0) = P_1`.  The precision is 0
+    at a recall that the ranking never reaches.
     """
     check_type(profile, TieProfile, "interpolated_pr_curve: profile")
     levels = _check_recalls(recalls)
@@ -60,7 +60,7 @@ def interpolated_pr_curve(profile: TieProfile, recalls: ArrayLike = ELEVEN) -> C
 
 
 def interpolated_ap(profile: TieProfile) -> Float64Array:
-    """Mean of interpolated precision at recall 0, 0.1, …, 1; NaN with nothing relevant."""
+    """Mean of interpolated precision at recall 0, 0.1, …, 1; NaN if nothing is relevant."""
     return _interpolated(profile, ELEVEN).mean(axis=1)
 
 
@@ -70,7 +70,7 @@ def _interpolated(profile: TieProfile, recalls: Float64Array) -> Float64Array:
     precision = ratio(found.astype(np.float64), np.cumsum(profile.total, axis=1))
     # Recall r is reached by the first whole tie with ceil(r R) relevant items, at least one.
     wanted = np.multiply.outer(profile.n_relevant, recalls)
-    wanted = np.maximum(np.ceil(wanted * (1 - 1e-12) - 1e-9), 1)  # 0.3 R may be just above it
+    wanted = np.maximum(np.ceil(wanted * (1 - 1e-12) - 1e-9), 1)  # 0.3 R may round up
     values = np.empty(wanted.shape)
     rows = np.arange(profile.n_queries)
     for j in range(len(recalls)):

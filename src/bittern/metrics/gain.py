@@ -5,19 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import Float64Array
 from bittern.errors import InputError
-from bittern.metrics.ranks import EVERYTHING, ratio
+from bittern.metrics.precision import EVERYTHING, ratio
 from bittern.profile import TieProfile
 from bittern.relevance.sparse import MAX_GAIN
 
 __all__ = ["dcg", "discount_sum", "ndcg"]
 
-TABLE = 1 << 22  # ranks whose discounts are summed one by one
+TABLE = 1 << 22  # ranks up to this are summed one by one
 
 
-def dcg(
-    profile: TieProfile, cutoff: int | None = None, linear: bool = False
-) -> NDArray[np.float64]:
+def dcg(profile: TieProfile, cutoff: int | None = None, linear: bool = False) -> Float64Array:
     r"""Discounted cumulative gain of each query, in expectation over the orders of tied items.
 
     With :math:`n_{d,v}` items of gain :math:`v` among the :math:`n_d` at distance :math:`d`, and
@@ -29,7 +28,7 @@ def dcg(
             \sum_{t = N_d + 1}^{\min(N_d + n_d,\, k)} \frac{1}{\log_2(t + 1)},
         \qquad G(v) = 2^v - 1,
 
-    or :math:`G(v) = v` if ``linear``.  A query with nothing relevant is NaN.
+    or :math:`G(v) = v` if ``linear``.  NaN if nothing is relevant.
 
     References: eqs. 2 and 4 of [He-Cakir-Bargal-Sclaroff-2018], [Jarvelin-Kekalainen-2002]; the
     sum over long ties is ``docs/maths/discounts.md``.
@@ -45,19 +44,17 @@ def dcg(
     return np.where(profile.n_relevant > 0, value, np.nan)
 
 
-def ndcg(
-    profile: TieProfile, cutoff: int | None = None, linear: bool = False
-) -> NDArray[np.float64]:
+def ndcg(profile: TieProfile, cutoff: int | None = None, linear: bool = False) -> Float64Array:
     r"""DCG divided by the DCG of the best ranking of *all* relevant items, retrieved or not.
 
-    The ideal is cut at the same k; ties do not change it.  A query with nothing relevant is NaN.
+    The ideal is cut at the same k; ties do not change it.  NaN if nothing is relevant.
 
     Reference: section 3.2 of [He-Cakir-Bargal-Sclaroff-2018].
     """
     return ratio(dcg(profile, cutoff, linear), _ideal(profile, cutoff, linear))
 
 
-def discount_sum(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:
+def discount_sum(low: NDArray[np.int64], high: NDArray[np.int64]) -> Float64Array:
     r"""Sums of :math:`1 / \log_2(t + 1)` over ranks ``low < t <= high``."""
     if high.max(initial=0) <= TABLE:
         sums = np.zeros(int(high.max(initial=0)) + 1)
@@ -68,11 +65,11 @@ def discount_sum(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.
     return near + _far_discount_sum(start.astype(np.float64), high.astype(np.float64))
 
 
-def _far_discount_sum(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+def _far_discount_sum(low: Float64Array, high: Float64Array) -> Float64Array:
     r"""The same beyond rank 2²²: :math:`\ln 2\,[\mathrm{li}(high + 3/2) - \mathrm{li}(low + 3/2)]`.
 
-    That is the midpoint rule read backwards.  Ties much shorter than their rank, for which the
-    difference would cancel, take two terms of the series around their own middle.
+    This is the midpoint rule read backwards.  For ties much shorter than their rank the difference
+    would cancel, so two terms of the series around their middle replace it.
     """
     from scipy.special import expi
 
@@ -84,20 +81,20 @@ def _far_discount_sum(low: NDArray[np.float64], high: NDArray[np.float64]) -> ND
     return np.where(n < 1e-3 * x, short, long)
 
 
-def _gain(profile: TieProfile, linear: bool) -> NDArray[np.float64]:
+def _gain(profile: TieProfile, linear: bool) -> Float64Array:
     v = profile.gains.astype(np.float64)
     if linear:
         return v
     if v[-1] > MAX_GAIN:
         raise InputError(
-            f"dcg: the gain 2^v - 1 of v = {profile.gains[-1]} is too large a number (v may be "
-            f"{MAX_GAIN} at most); use the option ':linear'."
+            f"dcg: the gain 2^v - 1 is too large for v = {profile.gains[-1]} (v may be at most "
+            f"{MAX_GAIN}); use the option ':linear'."
         )
     return np.exp2(v) - 1
 
 
-def _ideal(profile: TieProfile, cutoff: int | None, linear: bool) -> NDArray[np.float64]:
-    """DCG of the ranking by falling gain."""
+def _ideal(profile: TieProfile, cutoff: int | None, linear: bool) -> Float64Array:
+    """DCG of the ranking by decreasing gain."""
     totals = profile.totals_by_gain[:, :0:-1]  # largest gain first, without 0
     limit = EVERYTHING if cutoff is None else cutoff
     after = np.cumsum(totals, axis=1)

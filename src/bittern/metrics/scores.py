@@ -1,42 +1,131 @@
-"""Scores: values of metrics with what one needs to trust them."""
+"""From a profile, or from codes and a ground truth, to scores and their tables."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.errors import MissingExtraError
-from bittern.metrics import bootstrap, table
-from bittern.metrics.micro import Pooled
-from bittern.metrics.names import MetricName
-from bittern.metrics.precision import retrieved_at
-from bittern.metrics.ranks import ratio
+from bittern.checks import Float64Array, check_count, import_extra
+from bittern.codes import Codes
+from bittern.errors import InputError
+from bittern.metrics.names import MetricName, can_break_ties, compute, parse
+from bittern.metrics.pooled import Pooled, interval
+from bittern.metrics.precision import ratio, retrieved_at
 from bittern.profile import TieProfile
 from bittern.registry import Registry
+from bittern.relevance import Relevance
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Score", "Scores", "aligned"]
+__all__ = ["DEFAULT_METRICS", "Score", "Scores", "aligned", "evaluate", "evaluate_codes"]
+
+DEFAULT_METRICS = ("ap", "ndcg", "precision@100", "recall@100", "auprc")
+HEADER = ("metric", "mean", "95 % interval", "tie spread", "undefined")
+
+Names = str | MetricName | Iterable[str | MetricName]
+
+
+@overload
+def evaluate(
+    profile: TieProfile, /, metrics: Names | None = ..., *, random_state: int = ...
+) -> Scores: ...
+@overload
+def evaluate(
+    codes: tuple[Codes, Codes, Relevance],
+    /,
+    metrics: Names | None = ...,
+    *,
+    random_state: int = ...,
+) -> Scores: ...
+@overload
+def evaluate(
+    queries: Codes,
+    database: Codes,
+    relevance: Relevance,
+    /,
+    metrics: Names | None = ...,
+    *,
+    random_state: int = ...,
+) -> Scores: ...
+
+
+def evaluate(*arguments: Any, **options: Any) -> Scores:
+    """Scores of a profile under the named metrics: ``bt.evaluate(profile, ["ap", "ndcg@100"])``.
+
+    ``metrics`` are names, ``random_state`` is the seed of the bootstrap intervals.  If queries,
+    database and relevance take the place of the profile, this is :func:`evaluate_codes`.
+    """
+    if arguments and isinstance(arguments[0], tuple):
+        arguments = (*arguments[0], *arguments[1:])
+    for function, kinds in ((_evaluate_profile, (TieProfile,)), (evaluate_codes, CODES)):
+        if len(arguments) - len(kinds) in (0, 1) and all(map(isinstance, arguments, kinds)):
+            return function(*arguments, **options)
+    got = ", ".join(type(argument).__name__ for argument in arguments) or "nothing"
+    raise InputError(
+        "evaluate: takes a TieProfile, or queries and database as Codes and a Relevance, "
+        f"then the metrics; got {got}."
+    )
+
+
+CODES = (Codes, Codes, Relevance)
+
+
+def evaluate_codes(
+    queries: Codes,
+    database: Codes,
+    relevance: Relevance,
+    metrics: Names | None = None,
+    *,
+    random_state: int = 0,
+) -> Scores:
+    """Scores of all queries against the whole database, under the named metrics.
+
+    ``bt.evaluate_codes(queries, database, relevance, ["ap", "ndcg@100"])``.
+    """
+    profile = TieProfile.from_codes(queries, database, relevance)
+    return _evaluate_profile(profile, metrics, random_state=random_state)
+
+
+def _evaluate_profile(
+    profile: TieProfile, metrics: Names | None = None, *, random_state: int = 0
+) -> Scores:
+    parsed = _parse_all(DEFAULT_METRICS if metrics is None else metrics)
+    check_count(random_state, "evaluate: random_state", least=0)
+    return Scores([Score(name, profile, random_state) for name in parsed], profile)
+
+
+def _parse_all(metrics: Names) -> list[MetricName]:
+    """The names as values, each once."""
+    if isinstance(metrics, str | MetricName):
+        metrics = [metrics]
+    try:
+        parsed = [parse(name) for name in metrics]
+    except TypeError:
+        raise InputError(f"evaluate: metrics are names in a list, got {metrics!r}.") from None
+    if not parsed:
+        raise InputError("evaluate: needs at least one metric.")
+    return list(dict.fromkeys(parsed))
 
 
 class Score:
     """One metric over all queries.
 
-    ``per_query`` has a value for each query, NaN where it is undefined (None for micro metrics and
-    areas, which have one value); ``mean`` leaves those out and ``undefined`` counts them.
+    ``per_query`` has a value for each query, NaN where it is undefined; ``mean`` leaves those out
+    and ``undefined`` counts them.  Micro metrics and areas have one value, in ``mean``, and
+    ``per_query`` is None.
     """
 
     def __init__(self, name: MetricName, profile: TieProfile, random_state: int = 0) -> None:
         self.name = name
         self._profile, self._random_state = profile, random_state
-        values = table.compute(profile, name)
-        self.per_query: NDArray[np.float64] | None = None
+        values = compute(profile, name)
+        self.per_query: Float64Array | None = None
         if isinstance(values, Pooled):
             self._pooled = values
             self.undefined = int(np.isnan(values()))
@@ -47,7 +136,7 @@ class Score:
 
     @property
     def query_ids(self) -> NDArray[np.str_] | None:
-        """Names of the queries, or None where they have positions only."""
+        """Ids of the queries, or None if they have only positions."""
         return self._profile.query_ids
 
     @cached_property
@@ -57,15 +146,15 @@ class Score:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """95 % bootstrap interval of the mean over queries; NaN where it cannot be had."""
-        if self._pooled.parts.shape[1] == 1:  # an area of real distances: no sums to resample
+        """95 % bootstrap interval of the mean over queries; NaN if there is none."""
+        if self._pooled.parts.shape[1] == 1:  # an area over real distances has no sums to resample
             return (np.nan, np.nan)
-        return bootstrap.interval(self._pooled, self._random_state)
+        return interval(self._pooled, self._random_state)
 
     @cached_property
     def spread(self) -> tuple[float, float] | None:
-        """Pessimistic and optimistic mean; None where ties have no order, or it is given."""
-        if self.name.tie_rule or not table.can_break_ties(self.name):
+        """Pessimistic and optimistic mean; None if ties have no order, or a given one."""
+        if self.name.tie_rule or not can_break_ties(self.name):
             return None
         worst, best = (
             Score(self._with_rule(rule), self._profile).mean
@@ -96,7 +185,7 @@ class Score:
 
 
 class Scores(Mapping[str, Score]):
-    """Scores by the names of their metrics; printing them shows a table."""
+    """Scores by the names of their metrics; printing shows a table."""
 
     def __init__(self, scores: list[Score], profile: TieProfile) -> None:
         self._scores = Registry("score", {str(score.name): score for score in scores})
@@ -113,12 +202,12 @@ class Scores(Mapping[str, Score]):
 
     @property
     def query_ids(self) -> NDArray[Any]:
-        """Names of the queries, or their positions."""
+        """Ids of the queries, or their positions."""
         ids = self._profile.query_ids
         return np.arange(self._profile.n_queries) if ids is None else ids
 
     def rows(self) -> list[list[str]]:
-        """The table's cells: metric, mean, interval, tie spread, undefined."""
+        """Cells of the table: metric, mean, interval, tie spread, undefined."""
         return [
             [
                 name,
@@ -131,7 +220,7 @@ class Scores(Mapping[str, Score]):
         ]
 
     def note(self) -> str:
-        """What the table rests on, in a sentence or two."""
+        """Number of queries, and how many have nothing relevant or nothing within a radius."""
         n = self._profile.n_queries
         empty = int((self._profile.n_relevant == 0).sum())
         sentence = f"{n:,} quer{'y' if n == 1 else 'ies'}."
@@ -149,7 +238,7 @@ class Scores(Mapping[str, Score]):
         return "\n".join([lines[0], "─" * len(lines[0]), *lines[1:], self.note()])
 
     def per_query_columns(self) -> dict[str, NDArray[Any]]:
-        """Query ids, then the values of every metric that has one for each query."""
+        """Query ids, then the values of every metric with one value per query."""
         columns: dict[str, NDArray[Any]] = {"query": self.query_ids}
         for name, score in self.items():
             if score.per_query is not None:
@@ -157,14 +246,24 @@ class Scores(Mapping[str, Score]):
         return columns
 
     def to_frame(self) -> pandas.DataFrame:
-        """A pandas table, one row a metric."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError(
-                "Scores: to_frame() needs pandas; install it with pip install 'bittern[io]'."
-            ) from None
-        rows = [
+        """A pandas table, one row per metric."""
+        frames = import_extra("pandas", "pandas", "io", "Scores.to_frame()")
+        return frames.DataFrame(self._records()).set_index("metric")
+
+    def to_json(self, **options: Any) -> str:
+        """JSON text, one object per metric; undefined values are null."""
+        plain = [_without_nan(score.to_dict()) for score in self.values()]
+        return json.dumps(plain, allow_nan=False, **options)
+
+    def to_csv(self) -> str:
+        """Comma-separated text, one line per metric, at full precision."""
+        records = self._records()
+        lines = [["" if x != x else str(x) for x in record.values()] for record in records]
+        return "".join(",".join(line) + "\n" for line in [list(records[0]), *lines])
+
+    def _records(self) -> list[dict[str, Any]]:
+        """The columns of each metric; NaN where there is no value."""
+        return [
             {
                 "metric": name,
                 "mean": s.mean,
@@ -177,24 +276,9 @@ class Scores(Mapping[str, Score]):
             }
             for name, s in self.items()
         ]
-        return pandas.DataFrame(rows).set_index("metric")
-
-    def to_json(self, **options: Any) -> str:
-        """JSON text, one object a metric; undefined values are null."""
-        plain = [_without_nan(score.to_dict()) for score in self.values()]
-        return json.dumps(plain, allow_nan=False, **options)
-
-    def to_csv(self) -> str:
-        """Comma-separated text, one line a metric, full precision."""
-        lines = ["metric,mean,low,high,pessimistic,optimistic,undefined,queries"]
-        for name, s in self.items():
-            numbers = [s.mean, *s.interval, *(s.spread or (np.nan, np.nan))]
-            cells = ["" if np.isnan(x) else repr(x) for x in numbers]
-            lines.append(",".join([name, *cells, str(s.undefined), str(self._profile.n_queries)]))
-        return "\n".join(lines) + "\n"
 
     def to_latex(self) -> str:
-        """A LaTeX tabular; it needs the package booktabs."""
+        """A LaTeX tabular that needs the package booktabs."""
         rows = [" & ".join(map(_latex, row)) + r" \\" for row in self.rows()]
         head = " & ".join(HEADER).replace("%", r"\%") + r" \\"
         return "\n".join(
@@ -211,10 +295,7 @@ class Scores(Mapping[str, Score]):
         )
 
 
-HEADER = ("metric", "mean", "95 % interval", "tie spread", "undefined")
-
-
-def _mean_of(values: NDArray[np.float64]) -> Pooled:
+def _mean_of(values: Float64Array) -> Pooled:
     defined = ~np.isnan(values)
     parts = np.stack([np.where(defined, values, 0.0), defined], axis=1)
     return Pooled(parts, lambda sums: ratio(sums[:, 0], sums[:, 1]))
@@ -231,7 +312,7 @@ def _range(pair: tuple[float, float] | None) -> str:
 
 
 def aligned(rows: list[list[str]]) -> list[str]:
-    """Rows as text: the first column to the left, numbers to the right."""
+    """Rows as text: the first column aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

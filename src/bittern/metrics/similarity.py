@@ -12,7 +12,7 @@ __all__ = ["rmse"]
 
 
 def rmse(predicted: ArrayLike, true: ArrayLike) -> float:
-    r"""Root mean square error :math:`\sqrt{\frac1n \sum_i (v'_i - v_i)^2}` of the lecture.
+    r"""Root mean square error :math:`\sqrt{\frac1n \sum_i (v'_i - v_i)^2}`, as in the lecture.
 
     >>> rmse([1.0, 2.0], [1.0, 4.0])
     1.4142135623730951

@@ -1,4 +1,4 @@
-"""What every image network of this folder promises."""
+"""The contract of every image network."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from torch import Tensor, nn
 
 from bittern.checks import check_count, check_type
 from bittern.errors import InputError
-from bittern.networks.convolution import Convolution
+from bittern.networks.convolution import NormalisedConvolution
 
 __all__ = ["Backbone", "resized"]
 
 
 class Backbone(nn.Module, ABC):
-    """Images to feature rows, in stages that can be frozen from the front.
+    """Images to feature rows, in stages; the first ones can be frozen.
 
     A batch of images is ``(n, 3, h, w)``, or ``(n, 1, h, w)`` if grey, with values 0…255 and
-    colours in the order red, green, blue.  The features are ``(n, n_features)``,
+    channels in the order red, green, blue.  The features are ``(n, n_features)``,
 
         head(stages(prepare(images))).
 
-    For every ``k``, ``late(early(images, k), k)`` is ``forward(images)``; so what the first ``k``
-    stages give can be kept, and the others be trained on that.
+    For every ``k``, ``late(early(images, k), k)`` equals ``forward(images)``.  So the output of
+    the first ``k`` stages can be computed once, and the rest trained on it.
 
-    Initial weights are drawn from torch's generator: seed that to have the same ones again.
+    Initial weights are drawn from torch's generator; seed it to get the same ones again.
     """
 
     name: ClassVar[str]
@@ -48,17 +48,17 @@ class Backbone(nn.Module, ABC):
         return self.late(self.early(images, 0), 0)
 
     def early(self, images: Tensor, k: int) -> Tensor:
-        """What comes out of the first ``k`` stages."""
+        """The output of the first ``k`` stages."""
         last = self._checked(k)
         return self._through(self.prepare(images), 0, last)
 
     def late(self, x: Tensor, k: int) -> Tensor:
-        """The features, from what came out of the first ``k`` stages, in whatever precision."""
+        """The features, from the output of the first ``k`` stages in any precision."""
         first = self._checked(k)
         return self.head(self._through(x.to(self._dtype), first, len(self.stages)))
 
     def prepare(self, images: Tensor) -> Tensor:
-        """The images in three colours, of the network's size, and normalised."""
+        """The images in three channels, resized and normalised."""
         check_type(images, Tensor, f"{self._title}: images")
         shape = tuple(images.shape)
         if images.ndim != 4 or shape[1] not in (1, 3):
@@ -75,21 +75,21 @@ class Backbone(nn.Module, ABC):
 
     @abstractmethod
     def normalise(self, images: Tensor) -> Tensor:
-        """Values 0…255 as the first stage wants them."""
+        """Turn values 0…255 into the input of the first stage."""
 
     def head(self, x: Tensor) -> Tensor:
-        """The mean over all places."""
+        """The mean over all positions."""
         return x.mean(dim=(2, 3))
 
     def fold(self) -> Self:
-        """A copy whose batch normalisations, with their running statistics, are in the weights.
+        """A copy with the batch normalisations folded into the convolutions.
 
-        It gives what this network gives in evaluation mode, sooner, and trains with those
-        statistics fixed.
+        It computes what this network computes in evaluation mode, only faster.  Training it keeps
+        the running statistics fixed.
         """
         folded = copy.deepcopy(self)
         for module in folded.modules():
-            if isinstance(module, Convolution):
+            if isinstance(module, NormalisedConvolution):
                 module.fold_()
         return folded
 
@@ -113,10 +113,10 @@ class Backbone(nn.Module, ABC):
 
 
 def resized(images: Tensor, size: int | None) -> Tensor:
-    """The images with sides of ``size``; None leaves them as they are.
+    """The images with sides of ``size``; None leaves them unchanged.
 
-    Bicubic, smoothed where they shrink, and to whole numbers: what Pillow does, but for rounding.
-    So gradients do not pass.
+    Bicubic with antialiasing, rounded to whole numbers, as Pillow does it (up to rounding).  So
+    gradients do not pass.
     """
     if size is None or images.shape[2:] == (size, size):
         return images

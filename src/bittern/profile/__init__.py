@@ -1,4 +1,4 @@
-"""The spine: items per distance and relevance level, for each query."""
+"""TieProfile: for each query, the number of items at each distance and relevance level."""
 
 from bittern.profile.base import TieProfile
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,27 +14,33 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import check_type
 from bittern.codes import Codes
-from bittern.errors import InputError, PositionError
-from bittern.io.trec import Qrels, Run
+from bittern.errors import FileError, InputError, PositionError
+from bittern.io.files import atomic_write, existing_file, reading
+from bittern.io.trec import Qrels, Run, read_qrels, read_run
 from bittern.parallel import Progress
-from bittern.profile import storage
+from bittern.profile.counting import count_codes
+from bittern.profile.rankings import count_distances, count_hits, count_run
+from bittern.profile.shards import merge, same
 from bittern.relevance.base import Relevance
 
 __all__ = ["TieProfile"]
+
+SAVED = ("counts", "gains", "unretrieved", "distances", "query_ids")  # arrays of a file
+TREC = "trec_"  # before the names of the arrays in the order of trec_eval
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TieProfile:
     """Per query, how many items of each gain lie at each distance: ``counts[q, d, v]``.
 
-    Items at one distance are tied, and an expectation over their orders depends on these counts
-    alone; so metrics read this and never a sorted list.  Columns run from nearest to farthest; an
+    Items at one distance are tied, and an expectation over their orders depends only on these
+    counts.  So metrics read this and never a sorted list.  Columns run from nearest to farthest; an
     empty column changes nothing.
 
-    ``distances`` is None where column d *is* the distance d (Hamming codes, small integers);
-    otherwise ``distances[q, d]`` is the distance of column d for query q, ascending, NaN beyond
-    the last one in use.  ``unretrieved[q, v]`` counts relevant items that the ranking lacks (cut
-    at k, or not in a run): recall, AP and NDCG divide by these too.
+    ``distances`` is None if column d *is* the distance d (Hamming codes, small integers).
+    Otherwise ``distances[q, d]`` is the distance of column d for query q, ascending, with NaN after
+    the last column in use.  ``unretrieved[q, v]`` counts relevant items that are not in the ranking
+    (cut at k, or not in a run): recall, AP and NDCG divide by these too.
     """
 
     counts: NDArray[np.unsignedinteger[Any]]  # (n_queries, n_columns, n_levels)
@@ -42,7 +49,7 @@ class TieProfile:
     distances: NDArray[np.float64] | None = None  # (n_queries, n_columns)
     query_ids: NDArray[np.str_] | None = None  # (n_queries,)
     trec: TieProfile | None = None  # the same ranking with ties broken as trec_eval does
-    is_compact: bool = False  # runs of columns without relevant items were merged
+    is_compact: bool = False  # whether runs of columns without relevant items were merged
 
     def __post_init__(self) -> None:
         for name in ("counts", "gains", "unretrieved"):
@@ -68,7 +75,7 @@ class TieProfile:
         if d is not None and (d.shape != c.shape[:2] or d.dtype != np.float64):
             raise InputError("TieProfile: distances must be doubles (n_queries, n_columns).")
         if ids is not None and (ids.shape != (q,) or ids.dtype.kind != "U"):
-            raise InputError("TieProfile: query_ids must be strings, one a query.")
+            raise InputError("TieProfile: query_ids must be strings, one per query.")
 
     @classmethod
     def from_codes(
@@ -81,8 +88,6 @@ class TieProfile:
         progress: Progress | None = None,
     ) -> TieProfile:
         """Compare every query with the whole database; one pass counts distance and relevance."""
-        from bittern.profile.codes import count_codes
-
         counts = count_codes(queries, database, relevance, n_threads, progress)
         return cls._complete(counts, relevance)
 
@@ -95,19 +100,16 @@ class TieProfile:
         compact: bool = False,
         progress: Progress | None = None,
     ) -> TieProfile:
-        """Rankings by given distances, smaller is nearer; equal distances are ties.
+        """Rank by given distances, smaller is nearer; equal distances are ties.
 
         ``distances`` is ``(n_queries, n_database)``, or an iterable of such blocks for successive
-        queries.  Scores are distances with the sign turned.  Whole numbers from 0 to 65,535 are
-        radii: their columns are the distances themselves.
+        queries.  For scores, pass their negatives.  Whole numbers from 0 to 65,535 are radii:
+        their columns are the distances themselves.
 
-        A real-valued profile has a column for every distinct distance.  With ``compact``, runs of
-        columns that hold nothing relevant are merged: every rank metric is the same, memory falls
-        to the order of the number of relevant items, but shards no longer add up and radii are
-        lost.
+        A real-valued profile has a column for every distinct distance.  ``compact`` merges runs of
+        columns without relevant items.  Every rank metric stays the same and memory falls to the
+        order of the number of relevant items, but shards no longer add up and radii are lost.
         """
-        from bittern.profile.distances import count_distances
-
         counts, columns = count_distances(distances, relevance, compact, progress)
         return cls._complete(counts, relevance, distances=columns, is_compact=compact)
 
@@ -120,13 +122,11 @@ class TieProfile:
         *,
         offsets: ArrayLike | None = None,
     ) -> TieProfile:
-        """Rankings cut by a search: ids and distances ``(n_queries, k)``, id -1 for no hit.
+        """The hits of a search: ids and distances ``(n_queries, k)``, id -1 for no hit.
 
         With ``offsets`` both are flat, and the hits of query q are ``offsets[q] … offsets[q + 1]``,
-        as a radius search gives them.  Relevant items that were not hit are counted as unretrieved.
+        as a radius search returns them.  Relevant items that were not hit count as unretrieved.
         """
-        from bittern.profile.hits import count_hits
-
         counts, columns = count_hits(ids, distances, relevance, offsets)
         missing = relevance.totals() - counts.sum(axis=1, dtype=np.int64)
         missing[:, 0] = 0
@@ -136,18 +136,14 @@ class TieProfile:
     def from_trec(cls, run: str | os.PathLike[str], qrels: str | os.PathLike[str]) -> TieProfile:
         """A TREC run against TREC relevance judgements, plain or gzipped files.
 
-        Every query of either file is there: one without judgements has nothing relevant, one
-        without results has retrieved nothing.  Judgements below 0 count as not relevant.
+        Every query of either file is counted: a query without judgements has nothing relevant, a
+        query without results has retrieved nothing.  Judgements below 0 mean not relevant.
         """
-        from bittern.io.trec import read_qrels, read_run
-
         return cls.from_run(read_run(run), read_qrels(qrels))
 
     @classmethod
     def from_run(cls, run: Run, qrels: Qrels) -> TieProfile:
-        """The same of a run and judgements that are in memory."""
-        from bittern.profile.runs import count_run
-
+        """Like :meth:`from_trec`, from a run and judgements in memory."""
         counted = count_run(run, qrels)
         common: dict[str, Any] = {
             "gains": counted.gains,
@@ -160,16 +156,36 @@ class TieProfile:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TieProfile:
         """Read what :meth:`save` wrote."""
-        fields = storage.read(path)
-        trec = fields.pop("trec", None)
+        source = existing_file(path)
+        with (
+            reading(source, "tie profile"),
+            source.open("rb") as file,
+            np.load(file, allow_pickle=False) as archive,
+        ):
+            arrays = {name: archive[name] for name in archive.files}
+        fields: dict[str, Any] = {n: a for n, a in arrays.items() if not n.startswith(TREC)}
+        trec = {n.removeprefix(TREC): a for n, a in arrays.items() if n.startswith(TREC)}
+        if "is_compact" not in fields or "counts" not in fields:
+            raise FileError(f"{source}: not a tie profile; it has the arrays {sorted(arrays)}.")
+        with reading(source, "tie profile"):
+            fields["is_compact"] = bool(fields["is_compact"].item())
         try:
-            return cls(**fields, trec=None if trec is None else cls(**trec))
+            return cls(**fields, trec=cls(**trec) if trec else None)
         except (TypeError, InputError) as error:
-            raise storage.damaged(path, error) from error
+            raise FileError(f"{path}: not a readable tie profile ({error}).") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to ``.npz``, whole or not at all."""
-        storage.write(path, self)
+        """Write to one ``.npz`` of plain arrays, whole or not at all."""
+        if Path(path).suffix != ".npz":
+            raise InputError(f"{path}: a profile is saved as .npz.")
+        arrays: dict[str, Any] = {"is_compact": np.bool_(self.is_compact)}
+        for prefix, part in (("", self), (TREC, self.trec)):
+            for name in SAVED:
+                value = getattr(part, name, None)
+                if value is not None:
+                    arrays[prefix + name] = value
+        with atomic_write(path) as file:
+            np.savez_compressed(file, **arrays)
 
     @property
     def n_queries(self) -> int:
@@ -214,19 +230,15 @@ class TieProfile:
         )
 
     def __add__(self, other: TieProfile) -> TieProfile:
-        """The profile over both shards of one database; exactly that of the whole."""
+        """The profile over two shards of one database; exactly that of the whole."""
         if not isinstance(other, TieProfile):
             return NotImplemented
-        from bittern.profile.shards import merge
-
         return merge(self, other)
 
     def __eq__(self, other: object) -> bool:
-        """Equal if the same counts stand at the same distances; empty columns do not matter."""
+        """Equal if the counts at each distance are equal; empty columns do not matter."""
         if not isinstance(other, TieProfile):
             return NotImplemented
-        from bittern.profile.shards import same
-
         return same(self, other)
 
     __hash__ = None  # type: ignore[assignment]
@@ -240,6 +252,6 @@ class TieProfile:
 
     @classmethod
     def _complete(cls, counts: NDArray[np.uint32], relevance: Relevance, **more: Any) -> TieProfile:
-        """A profile of rankings that hold the whole database."""
+        """A profile of rankings of the whole database."""
         nothing = np.zeros((relevance.n_queries, relevance.n_levels), np.int64)
         return cls(counts=counts, gains=relevance.gains, unretrieved=nothing, **more)

@@ -1,4 +1,4 @@
-"""Profiles of shards add up to the profile of the whole."""
+"""Profiles of shards, added up to the profile of the whole."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import InputError
+from bittern.profile.rankings import column_numbers, radii_of
 
 if TYPE_CHECKING:
     from bittern.profile.base import TieProfile
@@ -16,17 +17,15 @@ __all__ = ["merge", "same"]
 
 
 def merge(a: TieProfile, b: TieProfile) -> TieProfile:
-    """Add the counts of two shards of one database, queries in the same order."""
+    """Add the counts of two shards of one database, for the same queries in the same order."""
     _check_mergeable(a, b)
     gains = np.union1d(a.gains, b.gains)
-    left, right = _regained(a.counts, a.gains, gains), _regained(b.counts, b.gains, gains)
+    left, right = _widened(a.counts, a.gains, gains), _widened(b.counts, b.gains, gains)
     if a.distances is None and b.distances is None:
         counts, distances = _add_columns(left, right), None
     else:
         counts, distances = _add_values(left, _values(a), right, _values(b))
-    unretrieved = _regained(a.unretrieved, a.gains, gains) + _regained(
-        b.unretrieved, b.gains, gains
-    )
+    unretrieved = _widened(a.unretrieved, a.gains, gains) + _widened(b.unretrieved, b.gains, gains)
     return type(a)(
         counts=_narrowest(counts),
         gains=gains,
@@ -41,8 +40,8 @@ def same(a: TieProfile, b: TieProfile) -> bool:
     if a.n_queries != b.n_queries:
         return False
     gains = np.union1d(a.gains, b.gains)
-    missing = [_regained(p.unretrieved, p.gains, gains) for p in (a, b)]
-    entries = [_entries(_regained(p.counts, p.gains, gains), _values(p)) for p in (a, b)]
+    missing = [_widened(p.unretrieved, p.gains, gains) for p in (a, b)]
+    entries = [_entries(_widened(p.counts, p.gains, gains), _values(p)) for p in (a, b)]
     return np.array_equal(missing[0], missing[1]) and all(
         np.array_equal(x, y) for x, y in zip(*entries, strict=True)
     )
@@ -67,10 +66,10 @@ def _check_mergeable(a: TieProfile, b: TieProfile) -> None:
         raise InputError("TieProfile: the shards must have the same query ids in the same order.")
 
 
-def _regained(
+def _widened(
     counts: NDArray[Any], old: NDArray[np.int64], new: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Counts whose last axis runs over more gains."""
+    """Counts with their last axis widened to more gains."""
     wide = np.zeros((*counts.shape[:-1], len(new)), np.int64)
     wide[..., np.searchsorted(new, old)] = counts
     return wide
@@ -84,10 +83,7 @@ def _add_columns(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def _values(profile: TieProfile) -> NDArray[np.float64]:
-    if profile.distances is not None:
-        return profile.distances
-    n_queries, n_columns, _ = profile.counts.shape
-    return np.tile(np.arange(n_columns, dtype=np.float64), (n_queries, 1))
+    return radii_of(profile.counts) if profile.distances is None else profile.distances
 
 
 def _add_values(
@@ -101,11 +97,7 @@ def _add_values(
     query, value, counts = (np.concatenate(parts) for parts in zip(*entries, strict=True))
     order = np.lexsort((value, query))
     query, value, counts = query[order], value[order], counts[order]
-    new_query = np.diff(query, prepend=-1) != 0
-    new = new_query.copy()
-    new[1:] |= value[1:] != value[:-1]
-    group = np.cumsum(new) - 1
-    column = group - np.maximum.accumulate(np.where(new_query, group, 0))
+    column = column_numbers(query, value)
     shape = len(a), int(column.max(initial=0)) + 1
     merged = np.zeros((*shape, a.shape[2]), np.int64)
     np.add.at(merged, (query, column), counts)
@@ -117,7 +109,7 @@ def _add_values(
 def _entries(
     counts: NDArray[np.int64], values: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.int64]]:
-    """Query, distance and counts of every column that holds anything, in order."""
+    """Query, distance and counts of every column that is not empty, in order."""
     query, column = np.nonzero(counts.any(axis=2))
     return query, values[query, column], counts[query, column]
 

@@ -1,35 +1,37 @@
-"""Relevance: what every kind of ground truth can be asked, and how each kind is made."""
+"""Relevance: what every kind of ground truth can answer; and the simplest kind, by class."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_count, check_positions
+from bittern.checks import check_count, check_labels, check_positions
 from bittern.errors import InputError, PositionError
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["Relevance"]
+__all__ = ["ClassRelevance", "Relevance"]
 
-MEMORY = 1 << 28  # octets that building a sparse ground truth may use at once
+MEMORY = 1 << 28  # bytes that building a ground truth from vectors may use at once
+SPAN = 1 << 16  # integer labels this close together need no sorting
+EDGE = 1 << 62  # beyond which their differences could overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Relevance(ABC):
     """Which of ``n_database`` items are relevant to which of ``n_queries`` queries, and how much.
 
-    A gain is a whole number; 0 means not relevant.  The distinct gains are in ``gains``, ascending
-    and beginning with 0, and a *level* is a position in that array.  No kind of ground truth is
-    ever held as a queries × database matrix.
+    A gain is a whole number; 0 means not relevant.  ``gains`` holds the distinct gains, ascending
+    from 0, and a *level* is a position in that array.  No kind of ground truth stores a whole
+    queries × database matrix.
 
-    ``excluded[q]``, if given, is the database item that *is* query q (or -1): it is neither
+    ``excluded[q]``, if given, is the database item that *is* query q (or -1).  It is neither
     retrieved nor counted.  :meth:`excluding` sets it.
     """
 
@@ -40,9 +42,7 @@ class Relevance(ABC):
 
     @staticmethod
     def from_classes(query_labels: ArrayLike, database_labels: ArrayLike) -> Relevance:
-        """Relevant if of the same class; labels are integers or strings, one a row."""
-        from bittern.relevance.classes import ClassRelevance
-
+        """Relevant if of the same class; labels are integers or strings, one per row."""
         return ClassRelevance.build(query_labels, database_labels)
 
     @staticmethod
@@ -64,7 +64,7 @@ class Relevance(ABC):
         metric: str = "euclidean",
         memory: int = MEMORY,
     ) -> Relevance:
-        """Relevant if at most ``radius`` away, as :func:`ball_radius` finds it.
+        """Relevant if at most ``radius`` away; :func:`ball_radius` estimates a good radius.
 
         ``metric`` is ``"euclidean"``, or ``"cosine"`` for 1 - cos.
 
@@ -83,7 +83,7 @@ class Relevance(ABC):
         metric: str = "euclidean",
         memory: int = MEMORY,
     ) -> Relevance:
-        """Relevant if among the ``k`` nearest; equal distances are taken by database position."""
+        """Relevant if among the ``k`` nearest; of equal distances, the first in the database."""
         from bittern.relevance.neighbours import nearest
 
         return nearest(query_vectors, database_vectors, k, metric, memory)
@@ -98,7 +98,7 @@ class Relevance(ABC):
         metric: str = "euclidean",
         memory: int = MEMORY,
     ) -> Relevance:
-        """Graded balls: the gain of an item is that of the smallest ball that holds it.
+        """Graded balls: an item has the gain of the smallest ball that contains it.
 
         ``gains[i]`` belongs to ``radii[i]``; a smaller ball must have a larger gain.
         """
@@ -117,7 +117,7 @@ class Relevance(ABC):
 
     @property
     def n_levels(self) -> int:
-        """Number of distinct gains, 0 included."""
+        """Number of distinct gains, including 0."""
         return len(self.gains)
 
     @property
@@ -168,7 +168,7 @@ class Relevance(ABC):
         return replace(self._shard(start, stop), n_database=stop - start, excluded=excluded)
 
     def query_order(self) -> NDArray[np.intp]:
-        """An order of queries that puts those with the same relevant items side by side."""
+        """An order of the queries that puts those with the same relevant items side by side."""
         return np.arange(self.n_queries)
 
     def __repr__(self) -> str:
@@ -182,42 +182,108 @@ class Relevance(ABC):
 
     @abstractmethod
     def block(self, queries: slice) -> NDArray[np.intp]:
-        """Levels of some queries for the whole database; for blocks of few queries only."""
+        """Levels of some queries for the whole database; only for blocks of few queries."""
 
     @abstractmethod
-    def counter(
-        self,
-        queries: NDArray[np.uint64],
-        database: NDArray[np.uint64],
-        part: slice,
-        counts: NDArray[np.uint32],
-    ) -> Callable[[slice], None]:
-        """A function that adds one part of the database to the counts of a slice of queries.
-
-        ``counts`` is ``(n_queries, n_levels, n_bits + 1)``.  Parts are slices of the database in
-        an order of the ground truth's own choosing, and cover it once.
-        """
-
-    def finish(
-        self,
-        queries: NDArray[np.uint64],
-        database: NDArray[np.uint64],
-        counts: NDArray[np.uint32],
-    ) -> None:
-        """Correct the counts for what single pairs change: here, the excluded items."""
-        if self.excluded is not None:
-            from bittern.kernels import pairs
-
-            levels = np.zeros(self.n_queries, np.intp)
-            rows = np.flatnonzero(self.excluded >= 0)
-            levels[rows] = self.levels_of(rows, self.excluded[rows])
-            pairs.remove_listed(queries, database, self.excluded, levels, counts)
-
-    @abstractmethod
-    def _all_totals(self) -> NDArray[np.int64]: ...
+    def _all_totals(self) -> NDArray[np.int64]:
+        """Items of each level for each query, with excluded ones."""
 
     @abstractmethod
     def _take(self, queries: NDArray[np.intp]) -> Self: ...
 
     @abstractmethod
     def _shard(self, start: int, stop: int) -> Self: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+class ClassRelevance(Relevance):
+    """Relevant if of the same class.
+
+    The database is grouped by class once.  The items relevant to a query are then one range of
+    that order, which counting can walk through without looking at labels.
+    """
+
+    query_classes: NDArray[np.int32]  # (n_queries,), -1 if the database has none of it
+    database_classes: NDArray[np.int32]  # (n_database,)
+    order: NDArray[np.intp]  # (n_database,), grouped by class
+    offsets: NDArray[np.int64]  # (n_classes + 1,) where each class begins in that order
+
+    @classmethod
+    def build(cls, query_labels: ArrayLike, database_labels: ArrayLike) -> ClassRelevance:
+        """Number the classes of the database, and find the class of each query among them."""
+        q = check_labels(query_labels, "Relevance: query_labels")
+        d = check_labels(database_labels, "Relevance: database_labels")
+        if (q.dtype.kind == "U") != (d.dtype.kind == "U") and len(q) and len(d):
+            raise InputError(
+                "Relevance: query_labels and database_labels must be both strings or both "
+                f"integers, got {q.dtype} and {d.dtype}."
+            )
+        query_classes, database_classes, n_classes = _number(q, d)
+        order, offsets = _grouping(database_classes, n_classes)
+        return cls(
+            n_queries=len(q),
+            n_database=len(d),
+            gains=np.array([0, 1]),
+            query_classes=query_classes,
+            database_classes=database_classes,
+            order=order,
+            offsets=offsets,
+        )
+
+    def query_order(self) -> NDArray[np.intp]:
+        """An order of the queries that puts those with the same relevant items side by side."""
+        return _grouping(self.query_classes + np.int32(1), len(self.offsets))[0]
+
+    def levels_of(self, queries: NDArray[Any], items: NDArray[Any]) -> NDArray[np.intp]:
+        """Level of each pair (query, item)."""
+        same = self.query_classes[queries] == self.database_classes[items]
+        return same.astype(np.intp)
+
+    def block(self, queries: slice) -> NDArray[np.intp]:
+        """Levels of some queries for the whole database."""
+        same = self.query_classes[queries, None] == self.database_classes
+        return same.astype(np.intp)
+
+    def _all_totals(self) -> NDArray[np.int64]:
+        sizes = np.append(np.diff(self.offsets), 0)  # class -1 is empty
+        relevant = sizes[self.query_classes]
+        return np.stack([self.n_database - relevant, relevant], axis=1)
+
+    def _take(self, queries: NDArray[np.intp]) -> ClassRelevance:
+        return replace(self, query_classes=self.query_classes[queries])
+
+    def _shard(self, start: int, stop: int) -> ClassRelevance:
+        classes = self.database_classes[start:stop]
+        order, offsets = _grouping(classes, len(self.offsets) - 1)
+        return replace(self, database_classes=classes, order=order, offsets=offsets)
+
+
+def _number(
+    queries: NDArray[Any], database: NDArray[Any]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """Number the labels of the database from 0; a query label not among them becomes -1."""
+    if database.dtype == queries.dtype == np.int64 and len(database):
+        least, most = int(database.min()), int(database.max())
+        if most - least < SPAN and least > -EDGE and most < EDGE:  # usable as numbers, with gaps
+            q = np.clip(queries, least - 1, most + 1) - least
+            inside = (q >= 0) & (q <= most - least)
+            number = (database - least).astype(np.int32)
+            return np.where(inside, q, -1).astype(np.int32), number, most - least + 1
+    if database.dtype.kind != queries.dtype.kind:  # NumPy would compare int64 and uint64 as doubles
+        queries, database = queries.astype(str), database.astype(str)
+    classes, database = np.unique(database, return_inverse=True)
+    q = np.searchsorted(classes, queries)
+    known = np.append(classes, classes[:1])[q] == queries if len(classes) else q < 0
+    numbers = np.where(known, q, -1).astype(np.int32)
+    return numbers, database.astype(np.int32), len(classes)
+
+
+def _grouping(classes: NDArray[Any], n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Stable order by class, and where each class begins in it."""
+    from bittern.kernels.count import portable
+
+    offsets = np.zeros(n_classes + 1, np.int64)
+    np.cumsum(np.bincount(classes, minlength=n_classes), out=offsets[1:])
+    order = np.empty(len(classes), np.intp)
+    portable.group(classes, offsets, order)
+    return order, offsets

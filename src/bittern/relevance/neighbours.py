@@ -1,8 +1,9 @@
 """Ground truth by distance: balls, graded balls and nearest neighbours of real vectors.
 
 Distances come from blocked matrix products.  Where rounding could decide on which side of a
-radius a pair lies, or which of two items is nearer, the pair is measured again by its differences
-in double precision; so the result is that of the direct formula, for any size of block.
+radius a pair lies, or which of two items is nearer, the distance is computed again from the
+differences in double precision.  So the result is that of the direct formula, whatever the size of
+a block.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bittern.relevance.sparse import MAX_GAIN, SparseRelevance
 
 __all__ = ["ball_radius", "nearest", "within"]
 
-LARGEST = 1e140  # its square is a double, and so is a sum of many
+LARGEST = 1e140  # its square fits in a double, and so does a sum of many squares
 
 
 def ball_radius(
@@ -32,10 +33,9 @@ def ball_radius(
     metric: str = "euclidean",
     memory: int = MEMORY,
 ) -> float:
-    """Radius at which a training point has ``neighbours`` others within reach, on average.
+    """Mean distance of a training point to its ``neighbours``-th nearest other training point.
 
-    For each of ``sample`` random training points (all, if there are fewer) the distance to its
-    ``neighbours``-th nearest other training point is taken, and these distances are averaged
+    The mean is over ``sample`` random training points, or all of them if there are fewer
     (section 3.3.1 of [Moran-2016], with 50 and 100).
     """
     vectors = check_vectors(train_vectors, "ball_radius: train_vectors")
@@ -49,13 +49,13 @@ def ball_radius(
         )
     rng = np.random.default_rng(random_state)
     chosen = np.sort(rng.choice(n, min(sample, n), replace=False))
-    pairs = _Pairs(vectors[chosen], vectors, metric, memory, "ball_radius")
+    distances = _Distances(vectors[chosen], vectors, metric, memory, "ball_radius")
     squares = []
-    for rows, block in pairs.blocks():
+    for rows, block in distances.blocks():
         block[np.arange(len(block)), chosen[rows]] = np.inf  # a point is not its own neighbour
-        nearest_squares, _, _ = _nearest_of_block(pairs, rows, block, neighbours)
+        nearest_squares, _, _ = _nearest_of_block(distances, rows, block, neighbours)
         squares.append(nearest_squares[neighbours - 1 :: neighbours])
-    return float(pairs.distances(np.concatenate(squares)).mean())
+    return float(distances.from_squares(np.concatenate(squares)).mean())
 
 
 def within(
@@ -68,39 +68,43 @@ def within(
 ) -> SparseRelevance:
     """Graded balls; one radius and the gain 1 make an ε-ball."""
     r, g = _check_balls(radii, gains)
-    pairs = _Pairs(query_vectors, database_vectors, metric, memory)
+    distances = _Distances(query_vectors, database_vectors, metric, memory)
     sizes, items, found = [], [], []
-    for rows, block in pairs.blocks():
-        limits = pairs.squares(r)
-        row, column = np.nonzero(block <= limits[-1] + 2 * pairs.margin)
-        square = pairs.settle(rows, row, column, block[row, column], limits)
-        ball = np.searchsorted(r, pairs.distances(square))  # the first with distance <= radius
+    for rows, block in distances.blocks():
+        limits = distances.to_squares(r)
+        row, column = np.nonzero(block <= limits[-1] + 2 * distances.margin)
+        square = distances.settle(rows, row, column, block[row, column], limits)
+        ball = np.searchsorted(
+            r, distances.from_squares(square)
+        )  # the first with distance <= radius
         inside = ball < len(r)
         sizes.append(np.bincount(row[inside], minlength=len(block)))
         items.append(column[inside])
         found.append(g[ball[inside]])
-    return _lists(sizes, items, found, pairs.n_database)
+    return _lists(sizes, items, found, distances.n_database)
 
 
 def nearest(
     query_vectors: ArrayLike, database_vectors: ArrayLike, k: int, metric: str, memory: int
 ) -> SparseRelevance:
     """The k nearest items of each query; equal distances by database position."""
-    pairs = _Pairs(query_vectors, database_vectors, metric, memory)
+    distances = _Distances(query_vectors, database_vectors, metric, memory)
     k = check_count(k, "Relevance: k", most=None)
-    if k > pairs.n_database:
-        raise InputError(f"Relevance: k={k} neighbours of {pairs.n_database} items do not exist.")
+    if k > distances.n_database:
+        raise InputError(
+            f"Relevance: k={k} neighbours of {distances.n_database} items do not exist."
+        )
     sizes, items = [], []
-    for rows, block in pairs.blocks():
-        _, row, column = _nearest_of_block(pairs, rows, block, k)
+    for rows, block in distances.blocks():
+        _, row, column = _nearest_of_block(distances, rows, block, k)
         order = np.lexsort((column, row))
         sizes.append(np.full(len(block), k))
         items.append(column[order])
     gains = [np.ones(len(i), np.int64) for i in items]
-    return _lists(sizes, items, gains, pairs.n_database)
+    return _lists(sizes, items, gains, distances.n_database)
 
 
-class _Pairs:
+class _Distances:
     """Squared distances between two sets of rows, block by block, within a memory bound."""
 
     def __init__(
@@ -152,12 +156,12 @@ class _Pairs:
             block += self._database_squares
             yield rows, block
 
-    def distances(self, squares: Float64Array) -> Float64Array:
-        """Distances of squared ones: Euclidean, or 1 - cos, half the square between unit rows."""
+    def from_squares(self, squares: Float64Array) -> Float64Array:
+        """Distances from squared ones: Euclidean, or 1 - cos, half the square between unit rows."""
         return squares / 2 if self._cosine else np.sqrt(np.maximum(squares, 0))
 
-    def squares(self, distances: Float64Array) -> Float64Array:
-        """The inverse of :meth:`distances`."""
+    def to_squares(self, distances: Float64Array) -> Float64Array:
+        """The inverse of :meth:`from_squares`."""
         return 2 * distances if self._cosine else distances**2
 
     def settle(
@@ -168,7 +172,7 @@ class _Pairs:
         square: Float64Array,
         limits: Float64Array,
     ) -> Float64Array:
-        """Squared distances, measured directly where one is within the margin of a limit."""
+        """Squared distances, computed again directly where one is within the margin of a limit."""
         gap = np.abs(square[:, None] - limits)
         rounding = 4 * np.finfo(np.float64).eps * limits  # of a radius squared
         doubtful = np.flatnonzero((gap <= self.margin + rounding).any(axis=1))
@@ -177,7 +181,7 @@ class _Pairs:
         return settled
 
     def direct(self, rows: slice, row: NDArray[np.intp], column: NDArray[np.intp]) -> Float64Array:
-        """Squared distances of listed pairs, by their differences."""
+        """Squared distances of listed pairs, from their differences."""
         out = np.empty(len(row))
         for some in row_blocks(len(row), 24 * self._queries.shape[1], self._memory):
             q = self._unit(self._queries[rows.start + row[some]].astype(np.float64))
@@ -186,7 +190,7 @@ class _Pairs:
         return out
 
     def _rows(self, vectors: NDArray[Any], rows: slice) -> Float64Array:
-        """Rows in double precision, centred (which changes no distance) or of unit length."""
+        """Rows in double precision, centred (which keeps distances) or of unit length."""
         return self._unit(vectors[rows].astype(np.float64)) - self._centre
 
     def _unit(self, rows: Float64Array) -> Float64Array:
@@ -202,15 +206,15 @@ class _Pairs:
 
 
 def _nearest_of_block(
-    pairs: _Pairs, rows: slice, block: Float64Array, k: int
+    distances: _Distances, rows: slice, block: Float64Array, k: int
 ) -> tuple[Float64Array, NDArray[np.intp], NDArray[np.intp]]:
     """Squared distance, row and column of the k nearest of each row, nearest first.
 
-    A pair whose square in the block is infinite is never taken.
+    Pairs with an infinite square in the block are never taken.
     """
     kth = np.partition(block, k - 1, axis=1)[:, k - 1]
-    row, column = np.nonzero(block <= (kth + 2 * pairs.margin)[:, None])
-    square = pairs.direct(rows, row, column)
+    row, column = np.nonzero(block <= (kth + 2 * distances.margin)[:, None])
+    square = distances.direct(rows, row, column)
     order = np.lexsort((column, square, row))
     row, column, square = row[order], column[order], square[order]
     rank = np.arange(len(row)) - np.searchsorted(row, row)
@@ -252,7 +256,7 @@ def _check_balls(radii: Any, gains: Any) -> tuple[Float64Array, NDArray[np.int64
 
 
 def _check_scale(vectors: NDArray[Any], owner: str) -> None:
-    """Refuse numbers whose squares leave double precision."""
+    """Refuse numbers whose squares overflow or vanish in double precision."""
     largest = max(
         float(np.abs(vectors[rows]).max())
         for rows in row_blocks(len(vectors), 8 * vectors.shape[1])

@@ -1,8 +1,7 @@
-"""Ground truth by list: for each query its relevant items and their gains."""
+"""Ground truth by lists: for each query, its relevant items and their gains."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,16 +11,15 @@ from numpy.typing import NDArray
 from bittern.checks import check_array
 from bittern.errors import InputError
 from bittern.relevance.base import Relevance
-from bittern.relevance.planes import range_kernels, word_planes
 
 __all__ = ["SparseRelevance"]
 
-MAX_GAIN = 900  # a sum of 2^900 over any database is still a double
+MAX_GAIN = 900  # the sum of 2^900 over any database still fits in a double
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class SparseRelevance(Relevance):
-    """Relevant if listed: entries ``offsets[q] … offsets[q + 1] - 1`` are query q's, ascending."""
+    """Relevant if listed: query q has entries ``offsets[q] … offsets[q + 1] - 1``, ascending."""
 
     offsets: NDArray[np.int64]  # (n_queries + 1,)
     items: NDArray[np.int64]  # (n_pairs,) database positions
@@ -35,7 +33,7 @@ class SparseRelevance(Relevance):
         gains: NDArray[Any],
         n_database: int,
     ) -> SparseRelevance:
-        """Lists as they come from a search, each query's ascending; gains of 0 are left out."""
+        """From the lists of a search, ascending for each query; gains of 0 are dropped."""
         known = np.unique(np.append(gains, 0)).astype(np.int64)
         keep = gains > 0
         rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[keep]
@@ -51,7 +49,7 @@ class SparseRelevance(Relevance):
 
     @classmethod
     def build(cls, gains: Any) -> SparseRelevance:
-        """From a dense or ``scipy.sparse`` matrix of gains, queries by database."""
+        """From a dense or ``scipy.sparse`` matrix of gains, queries × database."""
         import scipy.sparse
 
         if not scipy.sparse.issparse(gains):
@@ -97,35 +95,6 @@ class SparseRelevance(Relevance):
         levels[rows, self.items[listed]] = self.levels[listed]
         return levels
 
-    def counter(
-        self,
-        queries: NDArray[np.uint64],
-        database: NDArray[np.uint64],
-        part: slice,
-        counts: NDArray[np.uint32],
-    ) -> Callable[[slice], None]:
-        """A function that adds one part of the database to the counts of a slice of queries."""
-        kernels = range_kernels(database)
-        planes = word_planes(database, part)
-        nothing = np.zeros(self.n_queries, np.int64)
-
-        def count(rows: slice) -> None:
-            kernels.count_ranges(queries[rows], planes, nothing[rows], nothing[rows], counts[rows])
-
-        return count
-
-    def finish(
-        self,
-        queries: NDArray[np.uint64],
-        database: NDArray[np.uint64],
-        counts: NDArray[np.uint32],
-    ) -> None:
-        """Give the listed pairs, so far counted as not relevant, their levels."""
-        from bittern.kernels import pairs
-
-        pairs.move_listed(queries, database, self.offsets, self.items, self.levels, counts)
-        Relevance.finish(self, queries, database, counts)
-
     def _rows(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(self.n_queries, dtype=np.int64), np.diff(self.offsets))
 
@@ -161,6 +130,6 @@ def _check_gains(gains: NDArray[Any]) -> None:
         )
     if gains.max(initial=0) > MAX_GAIN:
         raise InputError(
-            f"Relevance: gains must be at most {MAX_GAIN}, got {int(gains.max())}: "
-            "they are levels, small whole numbers."
+            f"Relevance: gains must be at most {MAX_GAIN}, got {int(gains.max())}; "
+            "use small whole numbers, one for each level of relevance."
         )

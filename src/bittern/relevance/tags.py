@@ -1,8 +1,7 @@
-"""Ground truth by tags: relevant if a tag is shared, or by how many are."""
+"""Ground truth by tags: relevant if a tag is shared; graded by the number of shared tags."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,28 +12,27 @@ from bittern.checks import check_array, row_blocks
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.relevance.base import Relevance
-from bittern.relevance.planes import category_kernels, word_planes
 
 __all__ = ["TagRelevance"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class TagRelevance(Relevance):
-    """Relevant if a tag is shared; graded, by the number of shared tags.
+    """Relevant if a tag is shared; if ``graded``, the gain is the number of shared tags.
 
-    Tags are bit masks.  The database is grouped by its distinct masks, so that shared tags are
-    counted once for each distinct set of tags and not for each item.
+    Tags are bit masks.  The database is grouped by distinct masks, so that shared tags are counted
+    once for each distinct set of tags instead of once for each item.
     """
 
     query_masks: NDArray[np.uint64]  # (n_queries, n_mask_words)
     masks: NDArray[np.uint64]  # (n_mask_words, n_sets), the distinct sets of tags
-    sets: NDArray[np.intp]  # (n_database,) which set each item has
+    sets: NDArray[np.intp]  # (n_database,) the set of each item
     graded: bool
     order: NDArray[np.intp]  # (n_database,), grouped by set
 
     @classmethod
     def build(cls, query_tags: Any, database_tags: Any, graded: bool) -> TagRelevance:
-        """Pack the tags to masks and find the distinct sets of the database."""
+        """Pack the tags into masks and find the distinct sets of the database."""
         query_masks, q_width = _masks(query_tags, "query_tags")
         database_masks, d_width = _masks(database_tags, "database_tags")
         if q_width != d_width:
@@ -56,7 +54,7 @@ class TagRelevance(Relevance):
         )
 
     def query_order(self) -> NDArray[np.intp]:
-        """An order of queries that puts those with the same relevant items side by side."""
+        """An order of the queries that puts those with the same relevant items side by side."""
         return np.lexsort(self.query_masks.T)
 
     def levels_of(self, queries: NDArray[Any], items: NDArray[Any]) -> NDArray[np.intp]:
@@ -67,51 +65,22 @@ class TagRelevance(Relevance):
 
     def block(self, queries: slice) -> NDArray[np.intp]:
         """Levels of some queries for the whole database."""
-        return self._levels(queries, slice(None))[:, self.sets].astype(np.intp)
+        return self._set_levels(queries)[:, self.sets].astype(np.intp)
 
-    def counter(
-        self,
-        queries: NDArray[np.uint64],
-        database: NDArray[np.uint64],
-        part: slice,
-        counts: NDArray[np.uint32],
-    ) -> Callable[[slice], None]:
-        """A function that adds one part of the database to the counts of a slice of queries."""
-        kernels = category_kernels(database)
-        order = self.order[part]
-        planes = word_planes(database, order)
-        first, last = self.sets[order[0]], self.sets[order[-1]]
-        sets = self.sets[order] - first
-        starts = np.concatenate(([0], np.cumsum(np.bincount(sets))))
-        categories, masks = sets.astype(np.uint32), self.masks[:, first : last + 1].copy()
+    def _set_levels(self, queries: slice) -> NDArray[np.uint16]:
+        """Levels of some queries for each distinct set of tags."""
+        from bittern.kernels.count import portable
 
-        def count(rows: slice) -> None:
-            kernels.count_categories(
-                queries[rows],
-                planes,
-                categories,
-                starts,
-                self.query_masks[rows],
-                masks,
-                self.graded,
-                counts[rows],
-            )
-
-        return count
-
-    def _levels(self, queries: slice, sets: slice) -> NDArray[np.uint16]:
-        from bittern.kernels import pairs
-
-        query_masks, planes = self.query_masks[queries], np.ascontiguousarray(self.masks[:, sets])
-        levels = np.empty((len(query_masks), planes.shape[1]), np.uint16)
-        pairs.shared_tags(query_masks, planes, self.graded, levels)
+        query_masks = self.query_masks[queries]
+        levels = np.empty((len(query_masks), self.masks.shape[1]), np.uint16)
+        portable.shared_tags(query_masks, self.masks, self.graded, levels)
         return levels
 
     def _all_totals(self) -> NDArray[np.int64]:
         sizes = np.bincount(self.sets, minlength=self.masks.shape[1])
         totals = np.zeros((self.n_queries, self.n_levels), np.int64)
         for rows in row_blocks(self.n_queries, 8 * self.masks.shape[1]):
-            levels = self._levels(rows, slice(None))
+            levels = self._set_levels(rows)
             for level in range(self.n_levels):
                 totals[rows, level] = (levels == level) @ sizes
         return totals
@@ -159,7 +128,7 @@ def _sparse_masks(tags: Any, name: str) -> NDArray[np.uint64]:
 
 
 def _distinct(masks: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
-    """The distinct rows, and which of them each row is."""
+    """The distinct rows, and for each row its position among them."""
     order = np.lexsort(masks.T)
     ordered = masks[order]
     new = np.ones(len(masks), np.bool_)

@@ -1,6 +1,7 @@
-"""Results as images, tables, words and pages; nothing is computed here that a number depends on.
+"""Analysis to text, Markdown, LaTeX, CSV, one self-contained page, and figures.
 
-What is named here loads when first used: a figure alone needs no experiment.
+Nothing is computed here: every number comes from :mod:`bittern.analysis`.  Every function takes
+an ``Analysis``, or ``Records``, which it analyses.  Names load when they are first used.
 """
 
 from __future__ import annotations
@@ -9,15 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bittern.report.csvfile import to_csv
     from bittern.report.differences import differences_to_markdown, differences_to_text
-    from bittern.report.drawings import to_svg, write_figures
-    from bittern.report.formats import REPORTS
+    from bittern.report.figures import to_svg, write_figures
+    from bittern.report.formats import REPORTS, to_csv
     from bittern.report.latex import to_latex
     from bittern.report.markdown import to_markdown
     from bittern.report.page import page_of, write_page
+    from bittern.report.sentences import in_words
     from bittern.report.text import to_text
-    from bittern.report.words import in_words
 
 __all__ = [
     "REPORTS",
@@ -38,14 +38,14 @@ _HOMES = {
     "REPORTS": "formats",
     "differences_to_markdown": "differences",
     "differences_to_text": "differences",
-    "in_words": "words",
+    "in_words": "sentences",
     "page_of": "page",
-    "to_csv": "csvfile",
+    "to_csv": "formats",
     "to_latex": "latex",
     "to_markdown": "markdown",
-    "to_svg": "drawings",
+    "to_svg": "figures",
     "to_text": "text",
-    "write_figures": "drawings",
+    "write_figures": "figures",
     "write_page": "page",
 }
 

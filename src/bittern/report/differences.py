@@ -1,12 +1,12 @@
-"""Two experiments in one table, for a terminal or as Markdown."""
+"""Two experiments in one table, as plain text or Markdown."""
 
 from __future__ import annotations
 
 from math import isnan
 
 from bittern.analysis import Difference, Differences
-from bittern.report.grid import DIGITS, metric_title
 from bittern.report.markdown import markdown_text
+from bittern.report.results_table import DIGITS, metric_title
 from bittern.report.text import aligned
 
 __all__ = ["differences_in_words", "differences_to_markdown", "differences_to_text"]
@@ -24,30 +24,30 @@ def differences_to_text(found: Differences) -> str:
 
 
 def differences_to_markdown(found: Differences, *, level: int = 2, heading: str = "") -> str:
-    """The same as a section."""
+    """The same as a Markdown section."""
     cells = [list(HEADINGS), ["---", "---", *["--:"] * 6], *map(_cells, found.rows)]
     table = "\n".join(f"| {' | '.join(map(_shown, row))} |" for row in cells)
     title = heading or f"{found.titles[0]}, against {found.titles[1]}"
-    said = markdown_text(f"{_titles(found).replace(chr(10), ' ')} {differences_in_words(found)}")
-    return f"{'#' * level} {markdown_text(title)}\n\n{said}\n\n{table}\n"
+    text = markdown_text(f"{_titles(found)} {differences_in_words(found)}")
+    return f"{'#' * level} {markdown_text(title)}\n\n{text}\n\n{table}\n"
 
 
 def differences_in_words(found: Differences) -> str:
-    """How large the differences are, how many are significant, and what the pairs are."""
+    """How large the differences are, how many are significant, and whether queries are shared."""
     known = [row for row in found.rows if not isnan(row.difference)]
     if not known:
-        return f"Neither has a value of {found.metric} where the other has one."
+        return f"No run has a value of {found.metric} in both experiments."
     low, high = (f(known, key=lambda row: row.difference) for f in (min, max))
     n, of = found.n_significant, len(found.rows)
-    pairs = "the same queries" if found.same_queries else "other queries"
-    told = (
-        f"From the first to the second, {metric_title(found.metric)} changes by {_told(low)} "
-        f"to {_told(high)}; {n} of {of} differences {'is' if n == 1 else 'are'} significant "
+    queries = "have the same queries" if found.same_queries else "have different queries"
+    text = (
+        f"From the first to the second, {metric_title(found.metric)} changes by {_change(low)} "
+        f"to {_change(high)}; {n} of {of} differences {'is' if n == 1 else 'are'} significant "
         f"(Wilcoxon over runs, Holm-corrected, α = {found.alpha:g})."
     )
     if found.least_p > found.alpha:
-        told += f" With so few runs its p is never below {found.least_p:.2g}."
-    return f"{told} Run by run, both have {pairs}."
+        text += f" With this number of runs, p is never below {found.least_p:.2g}."
+    return f"{text} The runs of both {queries}."
 
 
 def _titles(found: Differences) -> str:
@@ -69,7 +69,7 @@ def _cells(row: Difference) -> list[str]:
     ]
 
 
-def _told(row: Difference) -> str:
+def _change(row: Difference) -> str:
     at = "" if row.n_bits is None else f" at {row.n_bits} bits"
     return f"{_signed(row.difference)} ({row.method}{at})"
 

@@ -1,20 +1,77 @@
-"""Reports in letters, by the names of their formats."""
+"""Every text format of a report by its name; CSV is written here."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable
+from math import isnan
+from typing import Any
 
+from bittern.analysis import Analysis, Summary, analyse
 from bittern.experiments.records import Records
 from bittern.registry import Registry
-from bittern.report.csvfile import to_csv
 from bittern.report.latex import to_latex
 from bittern.report.markdown import to_markdown
+from bittern.report.sentences import in_words
 from bittern.report.text import to_text
-from bittern.report.words import in_words
 
-__all__ = ["REPORTS"]
+__all__ = ["REPORTS", "to_csv"]
 
-REPORTS: Registry[Callable[[Records], str]] = Registry(
+COLUMNS = (
+    "method",
+    "n_bits",
+    "metric",
+    "mean",
+    "deviation",
+    "low",
+    "high",
+    "pessimistic",
+    "optimistic",
+    "n_runs",
+    "n_queries",
+    "undefined",
+)
+
+
+def to_csv(records: Records | Analysis) -> str:
+    """A line for each method, length and metric, in full precision; empty where undefined.
+
+    ``low`` and ``high`` are the 95 % interval of the mean.
+    """
+    analysis = analyse(records)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for metric in analysis.protocol.metrics:
+        writer.writerows(_row(one) for one in analysis.summaries(metric))
+    return text.getvalue()
+
+
+def _row(one: Summary) -> dict[str, Any]:
+    pessimistic, optimistic = one.spread or (None, None)
+    values = {
+        "method": one.method,
+        "n_bits": one.n_bits,
+        "metric": one.metric,
+        "mean": one.mean,
+        "deviation": one.deviation,
+        "low": one.interval[0],
+        "high": one.interval[1],
+        "pessimistic": pessimistic,
+        "optimistic": optimistic,
+        "n_runs": one.n_runs,
+        "n_queries": one.n_queries,
+        "undefined": one.undefined,
+    }
+    return {name: "" if _is_undefined(value) else value for name, value in values.items()}
+
+
+def _is_undefined(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and isnan(value))
+
+
+REPORTS: Registry[Callable[[Records | Analysis], str]] = Registry(
     "report format",
     {
         "text": to_text,

@@ -1,36 +1,37 @@
-"""The main table for a paper."""
+"""The main table as LaTeX."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
+from bittern.analysis import Analysis, analyse
 from bittern.experiments.records import Records
-from bittern.report.grid import Entry, grid_of, missing
-from bittern.report.text import caption
+from bittern.report.results_table import Entry, missing, results_table
 
 __all__ = ["escaped", "to_latex"]
 
 DIFFERENT, TIED = r"\dagger", r"\approx"
 
 
-def to_latex(records: Records, metric: str | None = None) -> str:
+def to_latex(records: Records | Analysis, metric: str | None = None) -> str:
     """A LaTeX table that needs no package: best values bold, marks raised, a caption."""
-    grid = grid_of(records, metric)
-    heading = " & ".join(map(escaped, ["method", *grid.headings]))
+    analysis = analyse(records)
+    table = results_table(analysis, metric)
+    heading = " & ".join(map(escaped, ["method", *table.headings]))
     rows = [
         " & ".join([escaped(method), *map(_cell, row)]) + r" \\"
-        for method, row in grid.rows.items()
+        for method, row in table.rows.items()
     ]
-    legend = grid.legend("Bold:", "†", "≈")
-    said = (f"{records.protocol.title}. {caption(grid)}.", legend, missing(records))
-    told = escaped(" ".join(filter(None, said)))
+    legend = table.legend_line("Bold:", "†", "≈")
+    parts = (f"{analysis.protocol.title}. {table.caption}.", legend, missing(analysis))
+    caption = escaped(" ".join(filter(None, parts)))
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{told}}}",
-            rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
+            rf"\caption{{{caption}}}",
+            rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
             r"\hline",
             rf"{heading} \\",
             r"\hline",
@@ -44,7 +45,7 @@ def to_latex(records: Records, metric: str | None = None) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text as LaTeX without packages sets it; a letter it cannot set is named by its number."""
+    """Text for LaTeX without packages; letters that it lacks become their code points."""
     composed = unicodedata.normalize("NFC", re.sub(r"\s+", " ", text))
     return "".join(map(_letter, composed))
 
@@ -54,7 +55,7 @@ def _cell(entry: Entry | None) -> str:
         return "--"
     deviation = rf" $\pm$ {entry.deviation}" if entry.deviation else ""
     value = rf"\textbf{{{entry.mean}}}" if entry.is_best else entry.mean
-    marks = (DIFFERENT if entry.is_different else "") + (TIED if entry.within_tie_spread else "")
+    marks = entry.marks(DIFFERENT, TIED)
     return f"{value}{deviation}" + (f"$^{{{marks}}}$" if marks else "")
 
 

@@ -1,4 +1,4 @@
-"""The results as a section of a page: a table that GitHub draws, and what one must know of it."""
+"""The results as a Markdown section: tables, images, the summary in words, the command."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from math import isnan
 
-from bittern.analysis import summarise
-from bittern.analysis.averages import Surface, mean_surface
+from bittern.analysis import Analysis, analyse
+from bittern.analysis.averages import Surface
 from bittern.experiments.records import PROTOCOL, Records
-from bittern.report.grid import DIGITS, Entry, Grid, grid_of
-from bittern.report.text import caption
-from bittern.report.words import in_words
+from bittern.report.results_table import DIGITS, Entry, ResultsTable, results_table
+from bittern.report.sentences import in_words
 
 __all__ = ["markdown_text", "to_markdown"]
 
@@ -19,7 +18,7 @@ DIFFERENT, TIED = "†", "≈"
 
 
 def to_markdown(
-    records: Records,
+    records: Records | Analysis,
     *,
     heading: str = "",
     level: int = 2,
@@ -29,50 +28,52 @@ def to_markdown(
 ) -> str:
     """Title, what it reproduces and how it differs, tables, images, the summary, the command.
 
-    Beside the main table stand what the order of tied items could make of it, and what hash tables
-    retrieve, where records have them.  ``heading`` stands for the protocol's title, at a ``level``
-    of 1 to 6; ``command`` is what makes these records; ``images`` are files to show.
+    Below the main table are the values under the best and worst order of tied items and the
+    retrieval by hash tables, if the records have them.  ``heading`` replaces the protocol's
+    title, at a ``level`` of 1 to 6; ``command`` makes these records; ``images`` are files to show.
     """
-    protocol = records.protocol
-    grid = grid_of(records, metric)
+    analysis = analyse(records)
+    protocol = analysis.protocol
+    table = results_table(analysis, metric)
     parts = [
         f"{'#' * level} {markdown_text(heading or protocol.title)}",
         f"Reproduces: {markdown_text(protocol.reproduces)}" if protocol.reproduces else "",
         f"Differs: {markdown_text(protocol.differs)}" if protocol.differs else "",
-        f"{markdown_text(caption(grid))}.",
-        _table(grid),
-        markdown_text(grid.legend("Bold:", DIFFERENT, TIED)),
+        f"{markdown_text(table.caption)}.",
+        _table(table),
+        markdown_text(table.legend_line("Bold:", DIFFERENT, TIED)),
         *(f"![{markdown_text(protocol.title)}]({one})" for one in images),
-        _ties(grid),
-        *_surfaces(records),
-        markdown_text(in_words(records, metric)),
-        _undefined(records),
+        _ties(table),
+        *_surfaces(analysis),
+        markdown_text(in_words(analysis, metric)),
+        _undefined(analysis),
         f"```\n{command}\n```",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def markdown_text(text: str) -> str:
-    """Text whose every letter stands for itself, on one line."""
+    """Text on one line, with every special character escaped."""
     return re.sub(r"([\\`*_\[\]<>|#$~])", r"\\\1", re.sub(r"\s+", " ", text).strip())
 
 
-def _table(grid: Grid) -> str:
-    rows = [[markdown_text(m), *map(_cell, row)] for m, row in grid.rows.items()]
-    return _drawn(["method", *grid.headings], rows)
+def _table(table: ResultsTable) -> str:
+    rows = [[markdown_text(m), *map(_cell, row)] for m, row in table.rows.items()]
+    return _drawn(["method", *table.headings], rows)
 
 
-def _ties(grid: Grid) -> str:
-    """The values under the worst and the best order of tied items, where that has an effect."""
+def _ties(table: ResultsTable) -> str:
+    """The values under the worst and the best order of tied items, if the order matters."""
     rows = {
         method: [None if entry is None else entry.summary.spread for entry in row]
-        for method, row in grid.rows.items()
+        for method, row in table.rows.items()
     }
     if not any(one and one[0] < one[1] for row in rows.values() for one in row):
         return ""
-    said = f"The same {markdown_text(grid.metric)} under the worst and the best order of tied items"
+    metric = markdown_text(table.metric)
     lines = [[markdown_text(method), *map(_reach, row)] for method, row in rows.items()]
-    return f"{said}:\n\n{_drawn(['method', *grid.headings], lines)}"
+    drawn = _drawn(["method", *table.headings], lines)
+    return f"The same {metric} under the worst and the best order of tied items:\n\n{drawn}"
 
 
 def _reach(spread: tuple[float, float] | None) -> str:
@@ -81,13 +82,13 @@ def _reach(spread: tuple[float, float] | None) -> str:
     return f"{spread[0]:.{DIGITS}f} to {spread[1]:.{DIGITS}f}"
 
 
-def _surfaces(records: Records) -> list[str]:
-    """F of hash tables, a table for each method and length that has them."""
+def _surfaces(analysis: Analysis) -> list[str]:
+    """F1 of hash tables, a table for each method and length that has them."""
     found = [
         (method, n_bits, surface)
-        for method in records.methods
-        for n_bits in records.lengths
-        if (surface := mean_surface(records, method, n_bits)) is not None
+        for method in analysis.methods
+        for n_bits in analysis.lengths
+        if (surface := analysis.surface(method, n_bits)) is not None
     ]
     return [_surface(markdown_text(f"{m}, {n_bits} bits"), one) for m, n_bits, one in found]
 
@@ -111,19 +112,19 @@ def _cell(entry: Entry | None) -> str:
         return "–"
     value = f"**{entry.mean}**" if entry.is_best else entry.mean
     deviation = f" ± {entry.deviation}" if entry.deviation else ""
-    marks = (DIFFERENT if entry.is_different else "") + (TIED if entry.within_tie_spread else "")
+    marks = entry.marks(DIFFERENT, TIED)
     return f"{value}{deviation}{f' {marks}' if marks else ''}"
 
 
-def _undefined(records: Records) -> str:
-    """How many queries have no value, metric by metric, where any has none."""
+def _undefined(analysis: Analysis) -> str:
+    """For each metric with undefined queries, their largest number."""
     worst = [
-        max(summarise(records, metric), key=lambda one: one.undefined)
-        for metric in records.protocol.metrics
+        max(analysis.summaries(metric), key=lambda one: one.undefined)
+        for metric in analysis.protocol.metrics
     ]
-    told = [
+    counts = [
         f"{one.metric} {one.undefined:,} of {one.n_queries:,} ({one.method})"
         for one in worst
         if one.undefined
     ]
-    return markdown_text(f"Undefined, at most: {', '.join(told)}.") if told else ""
+    return markdown_text(f"Undefined, at most: {', '.join(counts)}.") if counts else ""

@@ -1,4 +1,4 @@
-"""Collections that last: codes with ids, metadata and their recipe, in a file or on a server.
+"""Persistent collections: codes with ids, metadata and their recipe, in a file or on a server.
 
 >>> import tempfile, bittern as bt
 >>> from pathlib import Path
@@ -43,11 +43,11 @@ def create(
     """Make an empty collection at a path or an address, and open it for writing.
 
     An address is ``milvus://host:port/NAME``, or ``milvus:///path/to/file.db?collection=NAME`` for
-    Milvus Lite.  ``n_bits`` may be left out if there is a hasher.  ``hasher`` and ``features`` must
-    be fitted; with them, vectors and images can be added and searched for.
+    Milvus Lite.  ``n_bits`` defaults to that of the hasher.  ``hasher`` and ``features`` must be
+    fitted; with them, vectors and images can be added and searched for.
 
-    A collection that takes long to fill may be a ``draft``, with a word on what it is to become:
-    until it is told to :meth:`~Collection.finish`, nobody opens it by mistake.
+    A collection that takes long to fill can start as a ``draft``, described by a text: until
+    :meth:`~Collection.finish`, :func:`open` refuses it unless drafts are allowed.
     """
     recipe = Recipe(hasher, features)
     n_bits = recipe.bits(n_bits)
@@ -63,10 +63,10 @@ def create(
 def open(
     place: str | os.PathLike[str], *, read_only: bool = False, drafts: bool = False
 ) -> Collection:
-    """Open a collection that is there, for writing or for reading.
+    """Open an existing collection for writing or for reading.
 
-    From a file, ``read_only`` gives a snapshot of this moment, also while another process writes.
-    One that is a draft still is refused, unless ``drafts`` are asked for.
+    ``read_only`` gives a snapshot of the file at this moment, even while another process writes.
+    A draft is refused unless ``drafts`` is true.
     """
     if is_address(place):
         from bittern.store.served import ServedCollection
@@ -79,7 +79,7 @@ def open(
     if found.draft is not None and not drafts:
         found.close()
         raise FileError(
-            f"{found.place}: is half made; give the command that was making it again to finish it."
+            f"{found.place}: is an unfinished draft; repeat the command that made it to finish it."
         )
     return found
 
@@ -94,5 +94,5 @@ def exists(place: str | os.PathLike[str]) -> bool:
 
 
 def is_address(place: str | os.PathLike[str]) -> bool:
-    """Whether the place is on a server rather than a path."""
+    """Whether the place is an address of a server, not a path."""
     return isinstance(place, str) and place.startswith(MILVUS)

@@ -1,4 +1,4 @@
-"""What every collection promises, wherever it is kept."""
+"""The interface of every collection, wherever it is stored."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import check_array, check_count, check_same_length
 from bittern.codes import Codes
-from bittern.errors import InputError
+from bittern.errors import FileError, InputError
 from bittern.index.hits import Hits
 from bittern.store.metadata import Columns, Metadata, columns_of
 from bittern.store.recipe import Recipe
 
-__all__ = ["TITLE", "Collection", "Ids", "Items"]
+__all__ = ["TITLE", "Collection", "Ids", "Items", "check_head", "new_head"]
 
-TITLE = "Collection"  # who speaks in errors
+TITLE = "Collection"  # starts every error message
+FORMAT, VERSION = "bittern collection", 1
 LARGEST = np.iinfo(np.int64).max
 Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
-    """Items as they are kept: ids, codes, and what is known of each.
+    """Stored items: ids, codes and metadata.
 
     A key that an item lacks, or whose value was None or NaN, is not in its dictionary.
     """
@@ -43,81 +44,81 @@ class Items:
 class Collection(ABC):
     """Codes with ids and metadata, and the hasher and the feature that made the codes.
 
-    Ids are distinct whole numbers from 0; those not given count on from the largest that ever was.
-    What is added, and what a query is, may be :class:`~bittern.Codes`, vectors (2-D, of numbers)
-    if there is a hasher, or images or texts if there is a feature too.
+    Ids are distinct whole numbers from 0; by default they continue from the largest id ever used.
+    Items and queries may be :class:`~bittern.Codes`, vectors (2-D, of numbers) if there is a
+    hasher, or images or texts if there is also a feature.
 
     Hits are those of an index over all items: exact, nearest first, ties in the order of adding; an
-    item that :meth:`upsert` replaced counts as added then.  ``where`` is a condition of SQL on the
+    item that :meth:`upsert` replaced counts as newly added.  ``where`` is an SQL condition on the
     metadata and ``id``, such as ``label = 'cat' AND year > 1990``; an item that lacks a key does
     not meet a condition on it.
 
-    One thread writes; any number may search between writes.
+    One thread may write; any number may search between writes.
     """
 
     n_bits: int
     read_only: bool
-    draft: str | None  # what it is to become, until it is finished
+    draft: str | None  # a description while it is being filled, None once it is finished
     _is_open = True
 
     def add(self, things: Any, ids: ArrayLike | None = None, metadata: Metadata = None) -> Ids:
-        """Add items and tell their ids; an id that is there already is refused.
+        """Add items and return their ids; an id that exists already is refused.
 
         ``metadata`` is a list of one dictionary per item, or a dictionary of columns.
         """
-        codes, columns = self._given(things, metadata)
+        codes, columns = self._check_items(things, metadata)
         if ids is None:
-            new = self._counted_on(len(codes))
+            new = self._next_ids(len(codes))
         else:
             new = _distinct(ids, len(codes))
             there = self._which_exist(new)
             if there.any():
                 raise InputError(
-                    f"{TITLE}: the id {new[there][0]} is there already; upsert() replaces items."
+                    f"{TITLE}: the id {new[there][0]} exists already; upsert() replaces items."
                 )
         if len(new):
             self._add(codes, new, columns)
         return new
 
     def upsert(self, things: Any, ids: ArrayLike, metadata: Metadata = None) -> Ids:
-        """Add items in place of those that have the same ids, if any have."""
-        codes, columns = self._given(things, metadata)
+        """Add items, replacing those with the same ids."""
+        codes, columns = self._check_items(things, metadata)
         new = _distinct(ids, len(codes))
         if len(new):
             self._replace(codes, new, columns)
         return new
 
     def delete(self, ids: ArrayLike | None = None, *, where: str | None = None) -> int:
-        """Delete items by ids or by a condition, and tell how many.
+        """Delete items by ids or by a condition, and return how many.
 
-        An unknown id is refused, and then none is deleted.
+        If an id is unknown, nothing is deleted.
         """
         self._check_writable()
         if (ids is None) == (where is None):
             raise InputError(f"{TITLE}: delete() takes ids or where, one of the two.")
         if where is not None:
-            gone = self._matching(_condition(where))
+            found = self._matching(_condition(where))
         else:
-            gone = np.unique(_whole_numbers(ids))
-            self._check_known(gone)
-        if len(gone):
-            self._delete(gone)
-        return len(gone)
+            found = np.unique(_whole_numbers(ids))
+            self._check_known(found)
+        if len(found):
+            self._delete(found)
+        return len(found)
 
     def finish(self) -> None:
-        """Make a draft a collection like any other; one that is no draft stays as it is."""
+        """Mark the collection as finished, if it is a draft."""
         self._check_writable()
         if self.draft is not None:
             self._finish()
             self.draft = None
 
     def search(self, queries: Any, k: int, *, where: str | None = None) -> Hits:
-        """The k nearest items of each query that meet the condition, or all if they are fewer."""
+        """The k nearest items of each query that meet the condition; fewer if there are fewer."""
         k = check_count(k, f"{TITLE}: k")
         return self._search(self._queries(queries), k, _condition(where))
 
     def within(self, queries: Any, radius: int, *, where: str | None = None) -> Hits:
-        """All items at distance at most ``radius`` of each query that meet the condition."""
+        """All items within ``radius`` of each query that meet the condition."""
         radius = check_count(radius, f"{TITLE}: radius", least=0)
         return self._within(self._queries(queries), min(radius, self.n_bits), _condition(where))
 
@@ -129,7 +130,7 @@ class Collection(ABC):
         return self._get(wanted)
 
     def count(self, where: str | None = None) -> int:
-        """How many items meet the condition; all if there is none."""
+        """Number of items, or of those that meet the condition."""
         self._check_open()
         return self._count(_condition(where))
 
@@ -140,26 +141,26 @@ class Collection(ABC):
         return self._matching(None)
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write all items to a Parquet file, whole or not at all.
+        """Write all items to a Parquet file, completely or not at all.
 
         Its columns are ``id``, ``word_0``, ``word_1``, … (bit j of a code is bit ``j % 64`` of word
-        ``j // 64``) and those of the metadata; its rows are in the order of adding.
+        ``j // 64``) and those of the metadata; its rows have the order of adding.
         """
         self._check_open()
         self._export(path)
 
     def info(self) -> dict[str, Any]:
-        """What there is to know: place, numbers of items and bits, hasher, features, metadata."""
+        """Place, numbers of items and bits, hasher, features, metadata."""
         self._check_open()
         return {
             "place": self.place,
             "n_items": len(self),
             "n_bits": self.n_bits,
-            **self._about(),
+            **self._details(),
         }
 
     def close(self) -> None:
-        """Let the file or the server go; closing again does nothing."""
+        """Release the file or the server; closing twice is harmless."""
         if self._is_open:
             self._is_open = False
             self._close()
@@ -180,7 +181,7 @@ class Collection(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """Where it is kept."""
+        """Where it is stored: a path or an address."""
 
     @property
     @abstractmethod
@@ -188,12 +189,12 @@ class Collection(ABC):
         """The hasher and the feature that make the codes."""
 
     @abstractmethod
-    def _counted_on(self, n: int) -> Ids:
-        """That many ids after the largest that ever was."""
+    def _next_ids(self, n: int) -> Ids:
+        """The next n ids after the largest ever used."""
 
     @abstractmethod
     def _which_exist(self, ids: Ids) -> NDArray[np.bool_]:
-        """For each id whether an item has it."""
+        """For each id, whether an item has it."""
 
     @abstractmethod
     def _add(self, codes: Codes, ids: Ids, columns: Columns) -> None:
@@ -205,11 +206,11 @@ class Collection(ABC):
 
     @abstractmethod
     def _delete(self, ids: Ids) -> None:
-        """Delete items that are there, by distinct ids; at least one."""
+        """Delete existing items by distinct ids; at least one."""
 
     @abstractmethod
     def _finish(self) -> None:
-        """Keep it in mind that this is no draft any more."""
+        """Mark the collection as finished."""
 
     @abstractmethod
     def _matching(self, where: str | None) -> Ids:
@@ -223,7 +224,7 @@ class Collection(ABC):
 
     @abstractmethod
     def _get(self, ids: Ids) -> Items:
-        """Items that are there."""
+        """Items that exist."""
 
     @abstractmethod
     def _count(self, where: str | None) -> int: ...
@@ -232,14 +233,14 @@ class Collection(ABC):
     def _export(self, path: str | os.PathLike[str]) -> None: ...
 
     @abstractmethod
-    def _about(self) -> dict[str, Any]: ...
+    def _details(self) -> dict[str, Any]: ...
 
     @abstractmethod
     def _close(self) -> None: ...
 
-    def _given(self, things: Any, metadata: Metadata) -> tuple[Codes, Columns]:
+    def _check_items(self, things: Any, metadata: Metadata) -> tuple[Codes, Columns]:
         self._check_writable()
-        codes = self._codes_of(things, f"{TITLE}: what is added")
+        codes = self._codes_of(things, f"{TITLE}: items")
         return codes, columns_of(metadata, len(codes), TITLE)
 
     def _queries(self, queries: Any) -> Codes:
@@ -247,7 +248,7 @@ class Collection(ABC):
         return self._codes_of(queries, f"{TITLE}: queries")
 
     def _codes_of(self, things: Any, name: str) -> Codes:
-        """Codes as they are, or what the recipe makes of other things."""
+        """Codes as given, or the recipe's codes of vectors, images or texts."""
         codes = things if isinstance(things, Codes) else self.recipe.encode(things, name)
         if codes.n_bits != self.n_bits:
             raise InputError(
@@ -272,6 +273,28 @@ class Collection(ABC):
             )
 
 
+def new_head(n_bits: int, recipe: Recipe, draft: str | None) -> dict[str, Any]:
+    """The description that is stored with a collection."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "n_bits": n_bits,
+        "recipe": recipe.names(),
+        "draft": draft,
+    }
+
+
+def check_head(head: dict[str, Any], place: str) -> None:
+    """Refuse the description of something else, or of a later version."""
+    if head.get("format") != FORMAT:
+        raise FileError(f"{place}: is a database, but not a collection.")
+    if head.get("version") != VERSION:
+        raise FileError(
+            f"{place}: was written by another version of this package "
+            f"(format {head.get('version')}, this one reads {VERSION})."
+        )
+
+
 def _distinct(ids: ArrayLike, n: int) -> Ids:
     """Ids for n new items."""
     new = _whole_numbers(ids)
@@ -282,7 +305,7 @@ def _distinct(ids: ArrayLike, n: int) -> Ids:
     if len(first) < n:
         again = np.ones(n, np.bool_)
         again[first] = False
-        raise InputError(f"{TITLE}: ids must be distinct, {new[again][0]} is there twice.")
+        raise InputError(f"{TITLE}: ids must be distinct, {new[again][0]} is repeated.")
     return new
 
 
@@ -293,7 +316,7 @@ def _whole_numbers(ids: Any) -> Ids:
     if i.ndim != 1 or (i.dtype.kind not in "iu" and i.size):
         raise InputError(
             f"{TITLE}: ids must be a list of whole numbers, got {i.dtype} of shape {i.shape}; "
-            "other names of items go to the metadata."
+            "put other names into the metadata."
         )
     if i.dtype.kind == "u" and i.max(initial=0) > LARGEST:
         raise InputError(f"{TITLE}: ids must be at most {LARGEST}, got {i.max()}.")

@@ -1,6 +1,6 @@
-"""Conditions of SQL for a store that has no SQL: parsed, and said again in Milvus's words.
+"""SQL conditions translated into Milvus's expressions.
 
-What both stores understand::
+The grammar that both stores understand::
 
     condition := condition OR condition | condition AND condition | NOT condition | (condition)
                | name = value | name <> value | name < value | … | name BETWEEN value AND value
@@ -34,27 +34,27 @@ KEYWORDS = {"AND", "OR", "NOT", "IN", "LIKE", "BETWEEN", "TRUE", "FALSE", "IS", 
 
 
 def to_milvus(condition: str) -> str:
-    """The condition in Milvus's words; one of another shape is refused."""
-    return _Parser(condition).whole()
+    """The condition as a Milvus expression; any other form is refused."""
+    return _Parser(condition).parse()
 
 
 class _Parser:
-    """Recursive descent; what is negated is said by its opposite, as Milvus Lite has no NOT.
+    """Recursive descent; a negated comparison becomes its opposite, as Milvus Lite has no NOT.
 
-    SQL leaves out an item that lacks the key, also where the condition is negated, while Milvus's
-    ``!=`` takes it; hence "unequal" becomes "less or greater", which an item without it is not.
+    In SQL an item that lacks the key meets neither a condition nor its negation, but it meets
+    Milvus's ``!=``; so "unequal" becomes "less or greater", which such an item does not meet.
     """
 
     def __init__(self, condition: str) -> None:
         self._condition = condition
-        self._tokens = self._cut(condition)
+        self._tokens = self._tokenise(condition)
         self._at = 0
 
-    def whole(self) -> str:
-        said = self._either(negated=False)
+    def parse(self) -> str:
+        expression = self._either(negated=False)
         if self._at < len(self._tokens):
             self._refuse()
-        return said
+        return expression
 
     def _either(self, negated: bool) -> str:
         parts = [self._both(negated)]
@@ -72,9 +72,9 @@ class _Parser:
         if self._take("NOT"):
             return self._one(not negated)
         if self._take("("):
-            said = self._either(negated)
+            expression = self._either(negated)
             self._need(")")
-            return said
+            return expression
         return self._comparison(negated)
 
     def _comparison(self, negated: bool) -> str:
@@ -111,7 +111,7 @@ class _Parser:
         body = pattern[1:-2]
         if negated or pattern[0] != '"' or pattern[-2] != "%" or re.search(r"[%_\\]", body):
             raise InputError(
-                "Collection: Milvus knows only LIKE 'beginning%', without NOT and without "
+                "Collection: Milvus supports only LIKE 'beginning%', without NOT and without "
                 f"further % or _; got {self._condition!r}."
             )
         return f"{name} like {pattern}"
@@ -151,7 +151,7 @@ class _Parser:
         if not self._take(token):
             self._refuse()
 
-    def _cut(self, condition: str) -> list[str]:
+    def _tokenise(self, condition: str) -> list[str]:
         tokens, end = [], 0
         rest = condition.rstrip()
         while end < len(rest):
@@ -165,7 +165,7 @@ class _Parser:
     def _refuse(self) -> NoReturn:
         raise InputError(
             "Collection: where must be comparisons like label = 'cat' or year IN (1990, 1991), "
-            f"joined by AND, OR and NOT; Milvus cannot be asked {self._condition!r}."
+            f"joined by AND, OR and NOT; Milvus cannot evaluate {self._condition!r}."
         )
 
 

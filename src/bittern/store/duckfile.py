@@ -1,10 +1,9 @@
-"""A DuckDB file held by one writer, or copied for a reader, with errors in one sentence.
+"""A DuckDB file opened by one writer, or copied for a reader, with errors in one sentence.
 
-DuckDB lets one process write, and then no other may even read.  So a reader takes a copy of the
-file and its log, between two writes of the writer (it keeps a lock while it writes, the reader
-while it copies), and has from then on a snapshot that nothing changes and that holds up nobody.
-What is on disk between two writes is what would be there after a crash, from which DuckDB recovers
-all that was committed.
+DuckDB lets one process write, and then no other process can even read.  So a reader copies the
+file and its log between two writes (the writer holds a lock while it writes, the reader while it
+copies), and then has a snapshot that does not change and blocks nobody.  The files between two
+writes are in the state of a crash, from which DuckDB recovers everything that was committed.
 """
 
 from __future__ import annotations
@@ -20,13 +19,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bittern.errors import BitternError, FileError, MissingExtraError
+from bittern.checks import import_extra
+from bittern.errors import BitternError, FileError
 from bittern.io.files import existing_file
 
 __all__ = ["DuckFile", "duckdb_library", "first_line", "quoted"]
 
 DAMAGE = "Corrupt database file|Could not read enough bytes|Could not read all|truncated"
-_held: set[str] = set()  # files that this process writes
+_open_for_writing: set[str] = set()  # paths, in this process
 
 
 class DuckFile:
@@ -36,17 +36,17 @@ class DuckFile:
         self.path = path
         self._connection = connection
         self._guard = guard  # the file itself, open for its lock; None for a snapshot
-        self._scratch = scratch  # the one folder that DuckDB may write to beside the file
+        self._scratch = scratch  # the only folder, besides the file, that DuckDB may write to
         self._lock = threading.RLock()
 
     @classmethod
     def for_writing(cls, path: str | os.PathLike[str]) -> DuckFile:
-        """Open a file that is there, as the only one who may."""
+        """Open an existing file as its only writer."""
         source = existing_file(path)
-        _refuse_held(source)
+        _refuse_open(source)
         try:
-            # It must stay open as long as DuckDB has the file: by POSIX, closing it would undo
-            # DuckDB's own lock.
+            # It must stay open as long as DuckDB has the file: under POSIX, closing it would
+            # release DuckDB's own lock.
             guard = source.open("rb")
         except OSError as error:
             raise FileError(f"{source}: cannot be opened ({error.strerror}).") from error
@@ -57,14 +57,14 @@ class DuckFile:
         except BaseException:
             guard.close()
             raise
-        _held.add(os.path.realpath(source))
+        _open_for_writing.add(os.path.realpath(source))
         return cls(source, connection, guard, scratch)
 
     @classmethod
     def snapshot(cls, path: str | os.PathLike[str]) -> DuckFile:
-        """Open a copy, which is gone when it is closed."""
+        """Open a temporary copy."""
         source = existing_file(path)
-        _refuse_held(source)
+        _refuse_open(source)
         scratch = _scratch()
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             copy = Path(folder, "snapshot.duckdb")
@@ -77,22 +77,26 @@ class DuckFile:
         return cls(source, connection, None, scratch)
 
     def rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
-        """The rows of an answer."""
-        with self._lock, self._speaking("cannot be read"):
+        """The rows of a query's result."""
+        with self._lock, self._duckdb_errors("cannot be read"):
             return self._connection.execute(sql, parameters).fetchall()
 
     def arrays(self, sql: str, **tables: dict[str, Any]) -> dict[str, Any]:
-        """The columns of an answer as arrays; ``tables`` of arrays can be named in the query."""
-        with self._lock, self._speaking("cannot be read"), _registered(self._connection, tables):
+        """The columns of a query's result as arrays; the query may use ``tables`` of arrays."""
+        with (
+            self._lock,
+            self._duckdb_errors("cannot be read"),
+            _registered(self._connection, tables),
+        ):
             return self._connection.execute(sql).fetchnumpy()
 
     @contextmanager
     def transaction(self, **tables: dict[str, Any]) -> Iterator[Any]:
-        """A connection whose work is kept whole, and on disk, or not at all."""
+        """A connection whose changes are committed together or not at all."""
         with (
             self._lock,
             _locked(self._guard, alone=True),
-            self._speaking("cannot be written, and nothing of this write was kept"),
+            self._duckdb_errors("cannot be written, and nothing of this write was stored"),
             _registered(self._connection, tables),
         ):
             self._connection.begin()
@@ -100,16 +104,18 @@ class DuckFile:
                 yield self._connection
                 self._connection.commit()
             except BaseException:
-                with suppress(duckdb_library().Error):  # where the commit failed, nothing is open
+                with suppress(
+                    duckdb_library().Error
+                ):  # if the commit failed, no transaction is open
                     self._connection.rollback()
                 raise
 
     def write_parquet(self, select: str, target: Path) -> None:
-        """The rows of a query as a Parquet file."""
+        """Write the rows of a query to a Parquet file."""
         try:
             self._scratch.mkdir()
             file = self._scratch / "export.parquet"
-            with self._lock, self._speaking("cannot be exported"):
+            with self._lock, self._duckdb_errors("cannot be exported"):
                 self._connection.execute(f"COPY ({select}) TO {quoted(str(file))} (FORMAT parquet)")
             shutil.move(file, target)
         except OSError as error:
@@ -118,18 +124,18 @@ class DuckFile:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def close(self) -> None:
-        """Write what is in the log to the file, and let it go."""
-        with self._lock, _locked(self._guard, alone=True), self._speaking("cannot be closed"):
+        """Write the log to the file and release it."""
+        with self._lock, _locked(self._guard, alone=True), self._duckdb_errors("cannot be closed"):
             try:
                 self._connection.close()
             finally:
-                _held.discard(os.path.realpath(self.path))
+                _open_for_writing.discard(os.path.realpath(self.path))
                 if self._guard is not None:
                     self._guard.close()
 
     @contextmanager
-    def _speaking(self, trouble: str) -> Iterator[None]:
-        """DuckDB's errors as one sentence; those of a condition are for the caller."""
+    def _duckdb_errors(self, trouble: str) -> Iterator[None]:
+        """Turn DuckDB's errors into one sentence; the caller handles those of a condition."""
         duckdb = duckdb_library()
         try:
             yield
@@ -140,36 +146,32 @@ class DuckFile:
         except RuntimeError as error:
             if "interrupt" not in str(error).lower():
                 raise
-            raise KeyboardInterrupt from None  # which is what DuckDB was told
+            raise KeyboardInterrupt from None  # the reason for DuckDB's error
         except duckdb.Error as error:
             raise FileError(f"{self.path}: {trouble} ({first_line(error)}).") from error
 
 
 def duckdb_library() -> Any:
-    """DuckDB, which is an extra."""
-    try:
-        import duckdb
-    except ImportError:
-        raise MissingExtraError("Collection: needs DuckDB; pip install 'bittern[store]'.") from None
-    return duckdb
+    """DuckDB, an optional dependency."""
+    return import_extra("duckdb", "DuckDB", "store", "Collection")
 
 
 def first_line(error: Exception) -> str:
-    """What DuckDB says, without the kind of error before it and the advice after it."""
+    """DuckDB's message without the error type before it and the advice after it."""
     if re.search(DAMAGE, str(error)):
-        return "it is damaged, or not whole"
+        return "it is damaged or incomplete"
     lines = str(error).strip().splitlines()
-    said = re.sub(r"^[A-Za-z ]+ Error: ", "", lines[0]) if lines else type(error).__name__
-    return said.rstrip(" .!")
+    message = re.sub(r"^[A-Za-z ]+ Error: ", "", lines[0]) if lines else type(error).__name__
+    return message.rstrip(" .!")
 
 
 def quoted(text: str, mark: str = "'") -> str:
-    """Text as SQL writes it; with ``"`` for marks, a name."""
+    """Text as an SQL literal; as a name if ``mark`` is ``"``."""
     return mark + text.replace(mark, 2 * mark) + mark
 
 
 def _connect(path: Path, named: Path, scratch: Path, *, read_only: bool) -> Any:
-    """A connection that can reach no other file."""
+    """A connection that cannot access any other file."""
     duckdb = duckdb_library()
     try:
         connection = duckdb.connect(str(path), read_only=read_only)
@@ -187,27 +189,27 @@ def _connect(path: Path, named: Path, scratch: Path, *, read_only: bool) -> Any:
 
 def _refusal(path: Path, error: Exception) -> FileError:
     """Why a file cannot be opened."""
-    said = str(error)
-    if "lock on file" in said:
-        holder = re.search(r"PID (\d+)", said)
+    message = str(error)
+    if "lock on file" in message:
+        holder = re.search(r"PID (\d+)", message)
         who = f"another process ({holder[0]})" if holder else "another process"
         return FileError(
             f"{path}: {who} has it open for writing; close it there, or open with read_only=True."
         )
-    if "not a valid DuckDB" in said:
+    if "not a valid DuckDB" in message:
         return FileError(f"{path}: not a collection, nor any other DuckDB file.")
     return FileError(f"{path}: not a readable collection ({first_line(error)}).")
 
 
-def _refuse_held(path: Path) -> None:
-    if os.path.realpath(path) in _held:
+def _refuse_open(path: Path) -> None:
+    if os.path.realpath(path) in _open_for_writing:
         raise FileError(
             f"{path}: is open for writing in this process; use that, or close it first."
         )
 
 
 def _copy(file: BinaryIO, source: Path, target: Path) -> None:
-    """Copy the database, and beside it the log of what is not in it yet."""
+    """Copy the database and its write-ahead log."""
     with target.open("wb") as out:
         shutil.copyfileobj(file, out, 1 << 20)
     with suppress(FileNotFoundError):
@@ -216,9 +218,9 @@ def _copy(file: BinaryIO, source: Path, target: Path) -> None:
 
 @contextmanager
 def _locked(file: BinaryIO | None, *, alone: bool) -> Iterator[None]:
-    """Keep others from writing (``alone``: and from copying) for as long as the block takes.
+    """Keep others from writing (with ``alone``, also from copying) during the block.
 
-    Where the system has no such locks (Windows), it does not let others open the file at all.
+    Windows has no such locks, but does not let others open the file at all.
     """
     try:
         import fcntl
@@ -237,17 +239,17 @@ def _locked(file: BinaryIO | None, *, alone: bool) -> Iterator[None]:
 
 @contextmanager
 def _registered(connection: Any, tables: dict[str, dict[str, Any]]) -> Iterator[None]:
-    """Arrays as tables, for as long as the block takes."""
+    """Make arrays available as tables during the block."""
     for name, columns in tables.items():
         connection.register(name, columns)
     try:
         yield
     finally:
         for name in tables:
-            with suppress(duckdb_library().Error):  # where the database gave up, so do its views
+            with suppress(duckdb_library().Error):  # after a fatal error the views are gone too
                 connection.unregister(name)
 
 
 def _scratch() -> Path:
-    """A name for a folder that nobody has yet."""
+    """An unused name for a temporary folder."""
     return Path(tempfile.gettempdir(), f"bittern-{secrets.token_hex(8)}")

@@ -1,4 +1,4 @@
-"""The collection in a file: DuckDB keeps the items, an index in memory answers."""
+"""The collection in a file: DuckDB stores the items, an index in memory searches them."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.index.base import Index
 from bittern.index.hits import Hits
-from bittern.index.multi import MultiIndex
+from bittern.index.multi_index import MultiIndex
 from bittern.io.files import existing_file, reading
-from bittern.store.base import TITLE, Collection, Ids, Items
+from bittern.store.base import TITLE, Collection, Ids, Items, check_head, new_head
 from bittern.store.duckfile import DuckFile, duckdb_library, first_line, quoted
 from bittern.store.metadata import IN_JSON, Column, Columns, value_of
 from bittern.store.recipe import Recipe
 
 __all__ = ["EmbeddedCollection"]
 
-FORMAT, VERSION = "bittern collection", 1
-IS_THERE = "EXISTS (SELECT 1 FROM codes WHERE codes.id = wanted.id)"
+ID_EXISTS = "EXISTS (SELECT 1 FROM codes WHERE codes.id = wanted.id)"
 
 
 class EmbeddedCollection(Collection):
     """A collection in one DuckDB file, searched by a :class:`~bittern.MultiIndex` in memory.
 
-    A write that returned survives the death of the process, and of one that was under way nothing
-    is left.  One process may write at a time; a reader has a snapshot of the moment it opened.
+    A completed write survives the death of the process; an interrupted write leaves nothing.  One
+    process may write at a time; a reader has a snapshot of the moment it opened the file.
 
     The file has three tables: ``codes`` (position, id, word_0, …), ``metadata`` (id and a column
     for each key), and ``bittern`` (the format, the length of the codes, the next id, and hasher and
@@ -49,8 +48,8 @@ class EmbeddedCollection(Collection):
         self._index: Index | None = None
         self._next_id = int(self._entry("next_id"))
         self._next_position = 0
-        self._kinds: dict[str, str] = {}  # of the columns of metadata
-        self._up_to_date()
+        self._kinds: dict[str, str] = {}  # SQL types of the columns of metadata
+        self._current_index()
 
     @classmethod
     def create(
@@ -60,24 +59,18 @@ class EmbeddedCollection(Collection):
         recipe: Recipe,
         draft: str | None = None,
     ) -> Collection:
-        """Make a file, which must not be there yet, and open it."""
+        """Make a new file and open it."""
         target = Path(path)
         if target.exists():
-            raise FileError(f"{target}: is there already; open() it, or delete it first.")
+            raise FileError(f"{target}: exists already; open() it, or delete it first.")
         if not target.absolute().parent.is_dir():
             raise FileError(f"{target}: cannot be written (there is no such folder).")
-        head = {
-            "format": FORMAT,
-            "version": VERSION,
-            "n_bits": n_bits,
-            "recipe": recipe.names(),
-            "draft": draft,
-        }
-        entries = {"head": json.dumps(head).encode(), "next_id": b"0", **recipe.to_blobs()}
-        # A file that is half made must not be taken for a collection.
+        head = json.dumps(new_head(n_bits, recipe, draft)).encode()
+        entries = {"head": head, "next_id": b"0", **recipe.to_blobs()}
+        # An incomplete file must not look like a collection.
         unnamed = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
-            _make(unnamed, n_bits, entries)
+            _make_file(unnamed, n_bits, entries)
             unnamed.rename(target)
         finally:
             unnamed.unlink(missing_ok=True)
@@ -86,7 +79,7 @@ class EmbeddedCollection(Collection):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, read_only: bool) -> Collection:
-        """Open a file that is there, and build the index."""
+        """Open an existing file and build the index."""
         existing_file(path)
         file = DuckFile.snapshot(path) if read_only else DuckFile.for_writing(path)
         try:
@@ -104,19 +97,19 @@ class EmbeddedCollection(Collection):
 
     @cached_property
     def recipe(self) -> Recipe:
-        """The hasher and the feature, read when they are first needed."""
+        """The hasher and the feature, read on first use."""
         rows = self._file.rows("SELECT name, value FROM bittern")
         blobs = {name: value for name, value in rows if name in ("hasher", "features")}
         return Recipe.from_blobs(blobs, self.n_bits, self.place)
 
-    def _counted_on(self, n: int) -> Ids:
+    def _next_ids(self, n: int) -> Ids:
         if self._next_id > np.iinfo(np.int64).max - n:
-            raise InputError(f"{TITLE}: ids cannot count on from {self._next_id - 1}; give them.")
+            raise InputError(f"{TITLE}: no ids are left after {self._next_id - 1}; give the ids.")
         return np.arange(self._next_id, self._next_id + n)
 
     def _which_exist(self, ids: Ids) -> NDArray[np.bool_]:
         wanted = {"row": np.arange(len(ids)), "id": ids}
-        found = self._file.arrays(f"SELECT row FROM wanted WHERE {IS_THERE}", wanted=wanted)
+        found = self._file.arrays(f"SELECT row FROM wanted WHERE {ID_EXISTS}", wanted=wanted)
         there = np.zeros(len(ids), np.bool_)
         there[found["row"]] = True
         return there
@@ -128,14 +121,14 @@ class EmbeddedCollection(Collection):
         self._write(codes, ids, columns, ids[self._which_exist(ids)])
 
     def _delete(self, ids: Ids) -> None:
-        with self._changing() as index:
+        with self._updating_index() as index:
             with self._file.transaction(wanted={"id": ids}) as connection:
                 _delete_wanted(connection)
             index.remove(ids)
 
     def _write(self, codes: Codes, ids: Ids, columns: Columns, old: Ids) -> None:
         """Delete old items and add new ones in one transaction, then in the index."""
-        columns, changes = self._fitted(columns)
+        columns, changes = self._match_columns(columns)
         tables = {
             "wanted": {"id": old},
             "new_codes": {"id": ids, "position": self._next_position + np.arange(len(ids))}
@@ -143,7 +136,7 @@ class EmbeddedCollection(Collection):
             "new_metadata": {"id": ids} | {name: c.values for name, c in columns.items()},
         }
         next_id = max(self._next_id, int(ids.max()) + 1)
-        with self._changing() as index:
+        with self._updating_index() as index:
             with self._file.transaction(**tables) as connection:
                 for change in changes:
                     connection.execute(change)
@@ -159,17 +152,17 @@ class EmbeddedCollection(Collection):
             index.add(codes, ids)
 
     @contextmanager
-    def _changing(self) -> Iterator[Index]:
-        """The index; if anything goes wrong, it is built anew from the file when it is needed."""
-        index, self._index = self._up_to_date(), None
+    def _updating_index(self) -> Iterator[Index]:
+        """The index; after an error it is built again from the file on next use."""
+        index, self._index = self._current_index(), None
         yield index
         self._index = index
 
-    def _fitted(self, columns: Columns) -> tuple[Columns, list[str]]:
-        """The columns as the table has them, and how the table must change before."""
+    def _match_columns(self, columns: Columns) -> tuple[Columns, list[str]]:
+        """The columns in the types of the table, and the statements that change the table first."""
         changes = []
         known = {name.lower(): name for name in self._kinds}
-        fitted = {}
+        matched = {}
         for given, column in columns.items():
             name = known.get(given.lower(), given)
             there = self._kinds.get(name)
@@ -183,11 +176,11 @@ class EmbeddedCollection(Collection):
                 column = Column("DOUBLE", np.ma.asarray(column.values, np.float64))
             elif there != column.kind:
                 raise InputError(
-                    f"{TITLE}: metadata '{name}' is of kind {there} in this collection, "
+                    f"{TITLE}: metadata '{name}' is of type {there} in this collection, "
                     f"got {column.kind}."
                 )
-            fitted[name] = column
-        return fitted, changes
+            matched[name] = column
+        return matched, changes
 
     def _finish(self) -> None:
         head = {**self._head(), "draft": None}
@@ -196,14 +189,14 @@ class EmbeddedCollection(Collection):
 
     def _matching(self, where: str | None) -> Ids:
         if where is None:
-            return self._up_to_date().ids
-        with self._judging(where):
+            return self._current_index().ids
+        with self._checked_condition(where):
             found = self._file.arrays(f"SELECT id FROM metadata WHERE ({where}\n)")
             return found["id"]
 
     @contextmanager
-    def _judging(self, where: str) -> Iterator[None]:
-        """Let pass what is a condition and nothing else; what is wrong with it is one sentence."""
+    def _checked_condition(self, where: str) -> Iterator[None]:
+        """Check that it is a condition; turn DuckDB's complaints about it into one sentence."""
         duckdb = duckdb_library()
         try:
             self._check_is_condition(where)
@@ -215,17 +208,17 @@ class EmbeddedCollection(Collection):
             ) from None
 
     def _check_is_condition(self, where: str) -> None:
-        """Refuse what is not one expression, or looks at more than the item.
+        """Refuse anything but one expression on the item's own values.
 
-        As DuckDB parses it: a SELECT of the expression must differ from a SELECT of TRUE in that
-        expression alone, and the expression must have no SELECT in it.
+        As DuckDB parses it, a SELECT of the expression must differ from a SELECT of TRUE only in
+        that expression, and the expression must not contain a SELECT.
         """
         sql = "SELECT json_serialize_sql(?::VARCHAR), json_serialize_sql('SELECT (true)')"
         asked, plain = map(json.loads, self._file.rows(sql, [f"SELECT ({where}\n)"])[0])
         if asked["error"]:
-            said = str(asked["error_message"]).splitlines()[0].rstrip(".!")
-            raise InputError(f"{TITLE}: where must be one condition, got {where!r} ({said}).")
-        selected = [_taken_out(tree) for tree in (asked, plain)]
+            message = str(asked["error_message"]).splitlines()[0].rstrip(".!")
+            raise InputError(f"{TITLE}: where must be one condition, got {where!r} ({message}).")
+        selected = [_pop_select_list(tree) for tree in (asked, plain)]
         is_one = asked == plain and all(len(expressions) == 1 for expressions in selected)
         if not is_one or _has_subquery(selected[0]):
             raise InputError(
@@ -234,10 +227,10 @@ class EmbeddedCollection(Collection):
             )
 
     def _search(self, queries: Codes, k: int, where: str | None) -> Hits:
-        return self._up_to_date().search(queries, k, where=self._allowed(where))
+        return self._current_index().search(queries, k, where=self._allowed(where))
 
     def _within(self, queries: Codes, radius: int, where: str | None) -> Hits:
-        return self._up_to_date().within(queries, radius, where=self._allowed(where))
+        return self._current_index().within(queries, radius, where=self._allowed(where))
 
     def _allowed(self, where: str | None) -> Ids | None:
         return None if where is None else self._matching(where)
@@ -246,10 +239,10 @@ class EmbeddedCollection(Collection):
         wanted = {"wanted": {"id": np.unique(ids)}}
         codes = self._file.arrays("SELECT codes.* FROM codes SEMI JOIN wanted USING (id)", **wanted)
         rows = np.argsort(codes["id"])[np.searchsorted(np.sort(codes["id"]), ids)]
-        known = self._known_of(np.unique(ids))
+        known = self._metadata_of(np.unique(ids))
         return Items(ids, self._codes(codes)[rows], [dict(known[i]) for i in ids.tolist()])
 
-    def _known_of(self, ids: Ids) -> dict[int, dict[str, Any]]:
+    def _metadata_of(self, ids: Ids) -> dict[int, dict[str, Any]]:
         """The metadata of items by id."""
         names = ", ".join(["id", *map(_name, self._kinds)])
         listed = ", ".join(map(str, ids.tolist()))
@@ -269,8 +262,8 @@ class EmbeddedCollection(Collection):
 
     def _count(self, where: str | None) -> int:
         if where is None:
-            return len(self._up_to_date())
-        with self._judging(where):
+            return len(self._current_index())
+        with self._checked_condition(where):
             return int(self._file.rows(f"SELECT count(*) FROM metadata WHERE ({where}\n)")[0][0])
 
     def _export(self, path: str | os.PathLike[str]) -> None:
@@ -279,7 +272,7 @@ class EmbeddedCollection(Collection):
         select = f"SELECT codes.id, {words}{names} FROM codes JOIN metadata USING (id)"
         self._file.write_parquet(f"{select} ORDER BY codes.position", Path(path))
 
-    def _about(self) -> dict[str, Any]:
+    def _details(self) -> dict[str, Any]:
         size = self._file.path.stat().st_size if self._file.path.exists() else 0
         return {**self._names, "metadata": dict(self._kinds), "n_bytes": size}
 
@@ -287,8 +280,8 @@ class EmbeddedCollection(Collection):
         self._index = None
         self._file.close()
 
-    def _up_to_date(self) -> Index:
-        """The index, built from the file if it is not in step with it."""
+    def _current_index(self) -> Index:
+        """The index, built from the file if it is out of date."""
         if self._index is None:
             columns = self._file.arrays("SELECT * FROM codes ORDER BY position")
             self._next_position = int(columns["position"].max(initial=-1)) + 1
@@ -303,7 +296,7 @@ class EmbeddedCollection(Collection):
     def _fill(self, index: Index, columns: dict[str, Any]) -> None:
         try:
             index.add(self._codes(columns), columns["id"])
-        except InputError as error:  # what DuckDB keeps well need not be what we wrote
+        except InputError as error:  # DuckDB can store values that we never write
             raise FileError(f"{self.place}: not a readable collection: {error}") from error
 
     def _codes(self, columns: dict[str, Any]) -> Codes:
@@ -315,18 +308,12 @@ class EmbeddedCollection(Collection):
         return {name: kind for name, kind in rows if name != "id"}
 
     def _head(self) -> dict[str, Any]:
-        """The format, checked: the file may be of someone else, or of a later version."""
+        """The description, checked: the file may be something else, or of a later version."""
         tables = {name for (name,) in self._file.rows("SELECT table_name FROM duckdb_tables()")}
         if not {"bittern", "codes", "metadata"} <= tables:
             raise FileError(f"{self._file.path}: is a DuckDB file, but not a collection.")
         head: dict[str, Any] = json.loads(self._entry("head"))
-        if head.get("format") != FORMAT:
-            raise FileError(f"{self._file.path}: is a DuckDB file, but not a collection.")
-        if head.get("version") != VERSION:
-            raise FileError(
-                f"{self._file.path}: was written by another version of this package "
-                f"(format {head.get('version')}, this one reads {VERSION})."
-            )
+        check_head(head, self.place)
         return head
 
     def _entry(self, name: str) -> bytes:
@@ -337,8 +324,8 @@ class EmbeddedCollection(Collection):
         return value
 
 
-def _make(file: Path, n_bits: int, entries: dict[str, bytes]) -> None:
-    """A DuckDB file with empty tables."""
+def _make_file(file: Path, n_bits: int, entries: dict[str, bytes]) -> None:
+    """Make a DuckDB file with empty tables."""
     duckdb = duckdb_library()
     words = ", ".join(f"word_{j} UBIGINT" for j in range(_n_words(n_bits)))
     try:
@@ -353,7 +340,7 @@ def _make(file: Path, n_bits: int, entries: dict[str, bytes]) -> None:
 
 
 def _insertion(columns: Columns) -> str:
-    """The statement that adds ``new_metadata``; JSON text becomes what the column holds."""
+    """The statement that adds ``new_metadata`` and parses its JSON text."""
     names = ["id", *map(_name, columns)]
     values = [
         f"{_name(name)}::JSON::{column.kind}" if column.kind in IN_JSON else _name(name)
@@ -372,8 +359,8 @@ def _delete_wanted(connection: Any) -> None:
         connection.execute(f"DELETE FROM {table} WHERE id IN (SELECT id FROM wanted)")
 
 
-def _taken_out(tree: dict[str, Any]) -> list[Any]:
-    """The expressions that a parsed SELECT selects, which are then no longer in it."""
+def _pop_select_list(tree: dict[str, Any]) -> list[Any]:
+    """The expressions of a parsed SELECT, removed from it."""
     statements = tree["statements"]
     return statements[0]["node"].pop("select_list", []) if len(statements) == 1 else []
 

@@ -1,4 +1,4 @@
-"""What is known of items beside their codes: columns, each of one kind."""
+"""Metadata of items as columns, each of one SQL type."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ __all__ = ["Column", "Columns", "Metadata", "columns_of", "rows_of", "value_of"]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED = {"id", "position", "code"}
-IN_JSON = ("VARCHAR[]", "JSON")  # kinds whose values are kept as JSON text on their way
+IN_JSON = ("VARCHAR[]", "JSON")  # types whose values travel as JSON text
 LARGEST = np.iinfo(np.int64).max
 Metadata = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """Values of one kind, in SQL's words; those that are lacking are masked.
+    """Values of one SQL type; missing ones are masked.
 
     BOOLEAN, BIGINT and DOUBLE are arrays of numbers, VARCHAR is strings, VARCHAR[] (lists of
-    strings) and JSON (all else) are JSON text.
+    strings) and JSON (everything else) are JSON text.
     """
 
     kind: str
     values: np.ma.MaskedArray[Any, Any]
 
     def as_json(self) -> Column:
-        """The same values where each may be of another kind."""
+        """The same values in a column of any type."""
         if self.kind in IN_JSON:
             return Column("JSON", self.values)
         filled = [None if v is None else json.dumps(v) for v in self.values.tolist()]
@@ -50,7 +50,7 @@ def columns_of(metadata: Metadata, n: int, owner: str) -> Columns:
     """Columns of n items, from a dictionary of columns or a list of one dictionary per item."""
     if metadata is None:
         return {}
-    given = metadata if isinstance(metadata, Mapping) else _turned(metadata, n, owner)
+    given = metadata if isinstance(metadata, Mapping) else _columns_from_rows(metadata, n, owner)
     _check_names(given, owner)
     columns = {}
     for name, values in given.items():
@@ -67,7 +67,7 @@ def columns_of(metadata: Metadata, n: int, owner: str) -> Columns:
 
 
 def rows_of(columns: Columns, n: int) -> list[dict[str, Any]]:
-    """A dictionary for each of n items, without what it lacks."""
+    """A dictionary for each of n items, without missing values."""
     rows: list[dict[str, Any]] = [{} for _ in range(n)]
     for name, column in columns.items():
         for row, value in zip(rows, column.values.tolist(), strict=True):
@@ -77,11 +77,13 @@ def rows_of(columns: Columns, n: int) -> list[dict[str, Any]]:
 
 
 def value_of(stored: Any, kind: str) -> Any:
-    """The value that was given, from how a column keeps it."""
+    """The original value of a stored one."""
     return json.loads(stored) if kind in IN_JSON and isinstance(stored, str) else stored
 
 
-def _turned(rows: Sequence[Mapping[str, Any]], n: int, owner: str) -> dict[str, list[Any]]:
+def _columns_from_rows(
+    rows: Sequence[Mapping[str, Any]], n: int, owner: str
+) -> dict[str, list[Any]]:
     """Columns from rows."""
     listed = list(rows)
     check_same_length(len(listed), n, f"{owner}: the numbers of items and of metadata")
@@ -100,7 +102,7 @@ def _check_names(names: Mapping[str, Any], owner: str) -> None:
     for name in names:
         if not isinstance(name, str) or not NAME.fullmatch(name) or name.lower() in RESERVED:
             raise InputError(
-                f"{owner}: a key of metadata is of letters, digits and _, and none of "
+                f"{owner}: a key of metadata is of letters, digits and _, and not one of "
                 f"{', '.join(sorted(RESERVED))}; got {name!r}."
             )
         if seen.setdefault(name.lower(), name) != name:
@@ -111,7 +113,7 @@ def _check_names(names: Mapping[str, Any], owner: str) -> None:
 
 
 def _column(values: Any, name: str) -> Column | None:
-    """A column of whatever kind holds all values; None if there are no values."""
+    """A column of the type that fits all values; None if all are missing."""
     if isinstance(values, np.ndarray) and not np.ma.isMaskedArray(values) and values.ndim == 1:
         column = _from_array(values, name)
     else:
@@ -122,7 +124,7 @@ def _column(values: Any, name: str) -> Column | None:
 
 
 def _from_array(values: NDArray[Any], name: str) -> Column | None:
-    """The quick way for arrays of numbers and strings; None for others."""
+    """The quick way for arrays of numbers and strings; None for other arrays."""
     kind = values.dtype.kind
     if kind == "U":
         return Column("VARCHAR", _masked_text(_encodable(values.tolist(), name)))
@@ -153,7 +155,7 @@ def _from_list(values: list[Any], name: str) -> Column:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays, tuples and paths as Python's own; NaN as None."""
+    """NumPy values, tuples and paths as plain Python values; NaN as None."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, tuple):
@@ -191,5 +193,5 @@ def _encodable(values: list[Any], name: str) -> list[str | None]:
             if value is not None:
                 value.encode()
         except UnicodeEncodeError:
-            raise InputError(f"{name} must be text, that of item {i} is not ({value!r}).") from None
+            raise InputError(f"{name} must be text, but item {i} has {value!r}.") from None
     return values

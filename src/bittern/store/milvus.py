@@ -1,68 +1,112 @@
-"""Milvus: connections, errors in one sentence, and the tables of a collection."""
+"""Milvus: addresses, connections, errors in one sentence, and the tables of a collection."""
 
 from __future__ import annotations
 
 import base64
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
-from bittern.errors import BitternError, FileError, MissingExtraError
-from bittern.store.address import Address
+from bittern.checks import import_extra
+from bittern.errors import BitternError, FileError, InputError
 
 __all__ = [
-    "are_remains",
+    "Address",
     "connect",
-    "make_items",
-    "make_recipe",
+    "create_items",
+    "create_recipe",
+    "is_incomplete",
+    "milvus_errors",
     "put_entry",
-    "recipe_name",
-    "shown",
-    "speaking",
 ]
 
-TEXT = 60_000  # characters of a part of the recipe; Milvus takes 65,535
-PARTS = 64  # that go over the wire at once
-PATIENCE = 30.0  # seconds to connect
+DEFAULT_NAME, DEFAULT_PORT = "items", 19530
+CONNECT_SECONDS = 30.0
+PART_CHARACTERS = 60_000  # of a part of the recipe; Milvus takes 65,535
+PARTS_PER_CALL = 64
 
 
-def _milvus() -> Any:
-    try:
-        import pymilvus
-    except ImportError:
-        raise MissingExtraError(
-            "Collection: needs pymilvus; pip install 'bittern[milvus]'."
-        ) from None
-    return pymilvus
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A server or a file of Milvus Lite, and the name of a collection there.
+
+    >>> Address.parse("milvus://db.example.org/pets")
+    Address(uri='http://db.example.org:19530', name='pets', token='', file=None)
+    >>> Address.parse("milvus:///data/zoo.db?collection=pets")
+    Address(uri='/data/zoo.db', name='pets', token='', file='/data/zoo.db')
+    """
+
+    uri: str
+    name: str
+    token: str  # user and password, if they were in the address
+    file: str | None  # of Milvus Lite
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Read ``milvus://[user:password@]host[:port]/NAME`` or ``milvus:///FILE.db?collection=NAME``."""
+        try:
+            parts = urlsplit(text)
+            host, port = parts.hostname, parts.port or DEFAULT_PORT
+        except ValueError:
+            raise _refusal(text) from None
+        asked = parse_qs(parts.query)
+        if host:
+            name = unquote(parts.path.strip("/"))
+            token = (
+                f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+                if parts.username
+                else ""
+            )
+            address = cls(f"http://{host}:{port}", name, token, None)
+            is_good = not asked
+        else:
+            file = unquote(parts.path)
+            address = cls(file, asked.pop("collection", [DEFAULT_NAME])[0], "", file)
+            is_good = file.endswith(".db") and not asked
+        if not is_good or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,199}", address.name):
+            raise _refusal(text)
+        return address
+
+    @property
+    def recipe_name(self) -> str:
+        """The name of the second collection, for the recipe."""
+        return f"{self.name}_recipe"
+
+    def __str__(self) -> str:
+        """The address without the password."""
+        if self.file is not None:
+            return f"milvus://{self.file}?collection={self.name}"
+        return f"milvus://{self.uri.removeprefix('http://')}/{self.name}"
 
 
 def connect(address: Address) -> Any:
     """A client of a server that answers."""
-    pymilvus = _milvus()
-    with speaking(address), warnings.catch_warnings():
-        # milvus-lite warns of its own import, when it is first loaded.
+    pymilvus = _pymilvus()
+    with milvus_errors(address), warnings.catch_warnings():
+        # milvus-lite triggers this warning when it is first imported.
         warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
-        return pymilvus.MilvusClient(address.uri, token=address.token, timeout=PATIENCE)
+        return pymilvus.MilvusClient(address.uri, token=address.token, timeout=CONNECT_SECONDS)
 
 
 @contextmanager
-def speaking(address: Address) -> Iterator[None]:
-    """Milvus's errors as one sentence."""
+def milvus_errors(address: Address) -> Iterator[None]:
+    """Turn Milvus's errors into one sentence."""
     try:
         yield
     except BitternError:
         raise
-    except _milvus().MilvusException as error:
-        said = str(error.message).strip().splitlines() or [type(error).__name__]
-        raise FileError(
-            f"{shown(address)}: Milvus does not answer as it should ({said[0]})."
-        ) from error
+    except _pymilvus().MilvusException as error:
+        reason = str(error.message).strip().splitlines() or [type(error).__name__]
+        raise FileError(f"{address}: Milvus does not answer as it should ({reason[0]}).") from error
 
 
-def make_items(client: Any, name: str, n_bits: int) -> None:
-    """The collection of codes; what is known of items are dynamic fields."""
-    kinds = _milvus().DataType
+def create_items(client: Any, name: str, n_bits: int) -> None:
+    """The Milvus collection of codes; metadata are its dynamic fields."""
+    kinds = _pymilvus().DataType
     schema = client.create_schema(auto_id=False, enable_dynamic_field=True)
     schema.add_field("id", kinds.INT64, is_primary=True)
     schema.add_field("position", kinds.INT64)
@@ -72,22 +116,22 @@ def make_items(client: Any, name: str, n_bits: int) -> None:
     client.create_collection(name, schema=schema, index_params=index, consistency_level="Strong")
 
 
-def make_recipe(client: Any, name: str) -> None:
-    """The collection of text beside it."""
-    kinds = _milvus().DataType
+def create_recipe(client: Any, name: str) -> None:
+    """The Milvus collection for the format, the next id, and hasher and feature, as text."""
+    kinds = _pymilvus().DataType
     schema = client.create_schema(auto_id=False)
     schema.add_field("key", kinds.VARCHAR, max_length=64, is_primary=True)
     schema.add_field("name", kinds.VARCHAR, max_length=32)
     schema.add_field("part", kinds.INT64)
     schema.add_field("text", kinds.VARCHAR, max_length=65_535)
-    schema.add_field("nothing", kinds.BINARY_VECTOR, dim=8)  # Milvus wants one everywhere
+    schema.add_field("nothing", kinds.BINARY_VECTOR, dim=8)  # Milvus requires a vector
     index = client.prepare_index_params()
     index.add_index("nothing", index_type="BIN_FLAT", metric_type="HAMMING")
     client.create_collection(name, schema=schema, index_params=index, consistency_level="Strong")
 
 
-def are_remains(client: Any, recipe: str) -> bool:
-    """Whether a recipe is there without its head, which is put last: its maker was killed."""
+def is_incomplete(client: Any, recipe: str) -> bool:
+    """Whether a recipe lacks its head, which is written last: its creation was interrupted."""
     if not client.has_collection(recipe):
         return False
     client.load_collection(recipe)
@@ -95,29 +139,29 @@ def are_remains(client: Any, recipe: str) -> bool:
 
 
 def put_entry(client: Any, collection: str, name: str, blob: bytes) -> None:
-    """Keep bytes under a name, as text in parts."""
+    """Store bytes under a name, as text in parts."""
     text = base64.b64encode(blob).decode()
     rows = [
         {
             "key": f"{name}/{part}",
             "name": name,
             "part": part,
-            "text": text[part * TEXT : (part + 1) * TEXT],
+            "text": text[part * PART_CHARACTERS : (part + 1) * PART_CHARACTERS],
             "nothing": b"\0",
         }
-        for part in range(max(1, -(-len(text) // TEXT)))
+        for part in range(max(1, -(-len(text) // PART_CHARACTERS)))
     ]
-    for begin in range(0, len(rows), PARTS):
-        client.upsert(collection, rows[begin : begin + PARTS])
+    for start in range(0, len(rows), PARTS_PER_CALL):
+        client.upsert(collection, rows[start : start + PARTS_PER_CALL])
 
 
-def recipe_name(address: Address) -> str:
-    """The name of the collection of text."""
-    return f"{address.name}_recipe"
+def _pymilvus() -> Any:
+    return import_extra("pymilvus", "pymilvus", "milvus", "Collection")
 
 
-def shown(address: Address) -> str:
-    """The address, without the password."""
-    if address.file is not None:
-        return f"milvus://{address.file}?collection={address.name}"
-    return f"milvus://{address.uri.removeprefix('http://')}/{address.name}"
+def _refusal(text: str) -> InputError:
+    shown = re.sub(r"//[^/@]*@", "//…@", text)  # hide the password
+    return InputError(
+        "Collection: an address is milvus://host:port/NAME or milvus:///FILE.db?collection=NAME, "
+        f"the name of letters, digits and _; got '{shown}'."
+    )

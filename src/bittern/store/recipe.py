@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bittern.checks import check_count
 from bittern.codes import MAX_BITS, Codes
 from bittern.errors import BitternError, FileError, InputError
-from bittern.io.files import reading
-from bittern.io.npz import stored_arrays
+from bittern.io.models import ModelFormat
 
 if TYPE_CHECKING:
     from bittern.features.base import Feature
@@ -25,12 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Recipe"]
 
-HEAD = "feature"  # the array that holds the JSON, as octets
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recipe:
-    """A fitted hasher and a fitted feature; either may be lacking."""
+    """A fitted hasher and a fitted feature; either may be missing."""
 
     hasher: Hasher | None = None
     features: Feature | None = None
@@ -48,7 +42,7 @@ class Recipe:
             _check_feature(self.features)
 
     def bits(self, n_bits: int | None) -> int:
-        """The length of the codes, as asked and as the hasher has it."""
+        """The length of the codes: ``n_bits``, which must be the hasher's if there is one."""
         if self.hasher is not None and n_bits not in (None, self.hasher.n_bits):
             raise InputError(
                 f"Collection: n_bits must be the hasher's {self.hasher.n_bits}, got {n_bits}."
@@ -69,7 +63,7 @@ class Recipe:
             return self.hasher.encode(things)
         if self.features is not None:
             return self.hasher.encode(self.features.transform(things))
-        if isinstance(things, np.ndarray) and things.ndim > 2:  # of a hasher that takes images
+        if isinstance(things, np.ndarray) and things.ndim > 2:  # for a hasher that takes images
             return self.hasher.encode(things)
         raise InputError(
             f"{name} must be Codes or vectors (2-D, of numbers), as this collection has no "
@@ -85,19 +79,16 @@ class Recipe:
 
     def to_blobs(self) -> dict[str, bytes]:
         """Hasher and feature as files of arrays and JSON, by name."""
-        blobs = {}
-        if self.hasher is not None:
-            with tempfile.TemporaryDirectory() as folder:
-                file = Path(folder, "hasher.npz")
-                self.hasher.save(file)
-                blobs["hasher"] = file.read_bytes()
-        if self.features is not None:
-            blobs["features"] = _feature_bytes(self.features)
-        return blobs
+        with tempfile.TemporaryDirectory() as folder:
+            if self.hasher is not None:
+                self.hasher.save(Path(folder, "hasher.npz"))
+            if self.features is not None:
+                _feature_format().save(self.features, Path(folder, "features.npz"))
+            return {file.stem: file.read_bytes() for file in sorted(Path(folder).iterdir())}
 
     @classmethod
     def from_blobs(cls, blobs: Mapping[str, bytes], n_bits: int, place: str) -> Recipe:
-        """What :meth:`to_blobs` gave; nothing in it is run."""
+        """Read what :meth:`to_blobs` gave; nothing in it is run."""
         if not blobs:
             return cls()
         from bittern.hashing.storage import load
@@ -108,8 +99,10 @@ class Recipe:
                 file.write_bytes(blobs[name])
             try:
                 hasher = load(files["hasher"]) if "hasher" in files else None
-                features = _feature(files["features"]) if "features" in files else None
-            except FileError as error:
+                features = (
+                    _feature_format().load(files["features"]) if "features" in files else None
+                )
+            except BitternError as error:
                 said = str(error).replace(f"{folder}/", "")
                 raise FileError(f"{place}: its recipe cannot be read: {said}") from error
         if hasher is not None and hasher.n_bits != n_bits:
@@ -121,7 +114,7 @@ class Recipe:
 
 
 def _are_vectors(things: Any) -> bool:
-    """Whether it is 2-D and of numbers, in memory or on disk."""
+    """Whether it is a 2-D array of numbers, in memory or on disk."""
     if hasattr(things, "ndim") and hasattr(things, "dtype"):
         return things.ndim == 2 and np.dtype(things.dtype).kind in "fiub"
     try:
@@ -141,40 +134,7 @@ def _check_feature(features: Any) -> None:
         )
 
 
-def _feature_bytes(features: Feature) -> bytes:
-    from bittern.hashing.storage import encode_values
-
-    arrays: dict[str, NDArray[Any]] = {}
-    title, parameters = type(features).__name__, features.get_params(deep=False)
-    learned = {
-        name: value
-        for name, value in vars(features).items()
-        if name.endswith("_") and not name.startswith("_")
-    }
-    head = {
-        "feature": features.name,
-        "parameters": encode_values(parameters, "parameter.", arrays, title),
-        "learned": encode_values(learned, "learned.", arrays, title),
-    }
-    arrays[HEAD] = np.frombuffer(json.dumps(head).encode(), np.uint8)
-    stream = io.BytesIO()
-    np.savez(stream, allow_pickle=False, **arrays)
-    return stream.getvalue()
-
-
-def _feature(file: Path) -> Feature:
+def _feature_format() -> ModelFormat:
     from bittern.features import FEATURES
-    from bittern.hashing.storage import decode_values
 
-    with reading(file, "feature"):
-        arrays = {name: array.load() for name, array in stored_arrays(file).items()}
-        head = json.loads(arrays.pop(HEAD).tobytes())
-        try:
-            features = FEATURES[head["feature"]](**decode_values(head["parameters"], arrays))
-        except BitternError as error:
-            raise FileError(f"{file}: not a readable feature: {error}") from error
-        for name, value in decode_values(head["learned"], arrays).items():
-            if not name.isidentifier() or not name.endswith("_") or name.startswith("_"):
-                raise ValueError(f"{name!r} is no name of what a feature learns")
-            setattr(features, name, value)
-    return features
+    return ModelFormat("feature", FEATURES, head="feature")

@@ -1,4 +1,4 @@
-"""The collection on a server: Milvus keeps the items and searches them."""
+"""The collection on a server: Milvus stores the items and searches them."""
 
 from __future__ import annotations
 
@@ -19,44 +19,41 @@ from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.index.hits import FAR, NONE, Hits
 from bittern.io.files import existing_file
-from bittern.store.address import Address
-from bittern.store.base import TITLE, Collection, Ids, Items
+from bittern.store.base import TITLE, Collection, Ids, Items, check_head, new_head
 from bittern.store.conditions import to_milvus
 from bittern.store.metadata import Columns, rows_of
 from bittern.store.milvus import (
-    are_remains,
+    Address,
     connect,
-    make_items,
-    make_recipe,
+    create_items,
+    create_recipe,
+    is_incomplete,
+    milvus_errors,
     put_entry,
-    recipe_name,
-    shown,
-    speaking,
 )
 from bittern.store.recipe import Recipe
 
 __all__ = ["ServedCollection"]
 
-FORMAT, VERSION = "bittern collection", 1
-MOST = 16_384  # hits that Milvus gives to one query
-ANSWERS = 1 << 17  # hits that are asked for at once
-ITEMS = 4_096  # items that go over the wire at once
-Octets = NDArray[np.uint8]
-Found = NDArray[np.int64]  # (n, 3): distance, position, id; in this order
-Span = tuple[int, int]  # positions after the one, up to the other
-EVER: Span = (-1, np.iinfo(np.int64).max)
+MAX_HITS = 16_384  # that Milvus returns for one query
+HITS_PER_CALL = 1 << 17
+ITEMS_PER_CALL = 4_096
+PackedCodes = NDArray[np.uint8]
+HitRows = NDArray[np.int64]  # (n, 3): distance, position, id; sorted in this order
+Positions = tuple[int, int]  # after the first, up to the second
+ALL_POSITIONS: Positions = (-1, np.iinfo(np.int64).max)
 
 
 class ServedCollection(Collection):
-    """A collection in Milvus, as binary vectors under Hamming distance, and searched by it.
+    """A collection in Milvus, which stores and searches binary vectors by Hamming distance.
 
-    Hits are those of the collection in a file, ties included: Milvus breaks them arbitrarily, so a
-    tie that k cuts is asked for whole and put in the order of adding.  ``where`` is the part of SQL
-    that :mod:`bittern.store.conditions` tells.  Metadata are dynamic fields; the format, the next
-    id, and hasher and feature are text in a second collection, ``NAME_recipe``.
+    Returns the same hits as a collection in a file, ties included: Milvus breaks ties arbitrarily,
+    so a tie that k cuts is fetched whole and sorted by the order of adding.  ``where`` is the part
+    of SQL described in :mod:`bittern.store.conditions`.  Metadata are dynamic fields; the format,
+    the next id, and hasher and feature are text in a second collection, ``NAME_recipe``.
 
-    Milvus has no transactions: of a write that fails or is killed a part may be there; upserting
-    the same items again mends it.  Several clients may write if they give the ids.  ``read_only``
+    Milvus has no transactions: a write that fails or is killed may be stored in part; upserting the
+    same items again repairs it.  Several clients may write if they give the ids.  ``read_only``
     refuses to write, and sees what others write.
     """
 
@@ -71,28 +68,22 @@ class ServedCollection(Collection):
     def create(
         cls, place: str, n_bits: int, recipe: Recipe, draft: str | None = None
     ) -> Collection:
-        """Make a collection, which must not be there yet, and open it."""
+        """Make a new collection and open it."""
         address = Address.parse(place)
-        head = {
-            "format": FORMAT,
-            "version": VERSION,
-            "n_bits": n_bits,
-            "recipe": recipe.names(),
-            "draft": draft,
-        }
-        entries = {**recipe.to_blobs(), "next_id": b"0", "head": json.dumps(head).encode()}
+        head = json.dumps(new_head(n_bits, recipe, draft)).encode()
+        entries = {**recipe.to_blobs(), "next_id": b"0", "head": head}
         client = connect(address)
         try:
-            with speaking(address):
-                if are_remains(client, recipe_name(address)):
+            with milvus_errors(address):
+                if is_incomplete(client, address.recipe_name):
                     client.drop_collection(address.name)
-                    client.drop_collection(recipe_name(address))
+                    client.drop_collection(address.recipe_name)
                 if client.has_collection(address.name):
-                    raise FileError(f"{shown(address)}: is there already; open() it, or drop it.")
-                make_recipe(client, recipe_name(address))
-                make_items(client, address.name, n_bits)
-                for name, blob in entries.items():  # the head last: with it the collection is whole
-                    put_entry(client, recipe_name(address), name, blob)
+                    raise FileError(f"{address}: exists already; open() it, or drop it.")
+                create_recipe(client, address.recipe_name)
+                create_items(client, address.name, n_bits)
+                for name, blob in entries.items():  # the head comes last and completes it
+                    put_entry(client, address.recipe_name, name, blob)
             return cls(client, address, read_only=False)
         except BaseException:
             client.close()
@@ -106,10 +97,10 @@ class ServedCollection(Collection):
             existing_file(address.file)
         client = connect(address)
         try:
-            with speaking(address):
-                names = address.name, recipe_name(address)
+            with milvus_errors(address):
+                names = address.name, address.recipe_name
                 if not all(client.has_collection(name) for name in names):
-                    raise FileError(f"{shown(address)}: there is no such collection.")
+                    raise FileError(f"{address}: there is no such collection.")
                 for name in names:
                     client.load_collection(name)
             return cls(client, address, read_only=read_only)
@@ -119,34 +110,34 @@ class ServedCollection(Collection):
 
     @classmethod
     def exists(cls, place: str) -> bool:
-        """Whether a collection is there, a draft too; not what is left of a killed creation."""
+        """Whether a collection or a draft is there; False after an interrupted creation."""
         address = Address.parse(place)
         if address.file is not None and not Path(address.file).exists():
             return False
         client = connect(address)
         try:
-            with speaking(address):
+            with milvus_errors(address):
                 is_there = bool(client.has_collection(address.name))
-                return is_there and not are_remains(client, recipe_name(address))
+                return is_there and not is_incomplete(client, address.recipe_name)
         finally:
             client.close()
 
     @property
     def place(self) -> str:
         """The address, without user and password."""
-        return shown(self._address)
+        return str(self._address)
 
     @cached_property
     def recipe(self) -> Recipe:
-        """The hasher and the feature, fetched when they are first needed."""
+        """The hasher and the feature, fetched on first use."""
         wanted = [name for name, kind in self._names.items() if kind is not None]
         blobs = {name: self._entry(name) for name in wanted}
         return Recipe.from_blobs(blobs, self.n_bits, self.place)
 
-    def _counted_on(self, n: int) -> Ids:
+    def _next_ids(self, n: int) -> Ids:
         first = int(self._entry("next_id"))
         if first > np.iinfo(np.int64).max - n:
-            raise InputError(f"{TITLE}: ids cannot count on from {first - 1}; give them.")
+            raise InputError(f"{TITLE}: no ids are left after {first - 1}; give the ids.")
         return np.arange(first, first + n)
 
     def _which_exist(self, ids: Ids) -> NDArray[np.bool_]:
@@ -161,39 +152,38 @@ class ServedCollection(Collection):
 
     def _write(self, how: str, codes: Codes, ids: Ids, columns: Columns) -> None:
         positions = self._positions(len(ids))
-        octets, known = codes.to_packed("little"), rows_of(columns, len(ids))
+        packed, metadata = codes.to_packed("little"), rows_of(columns, len(ids))
         rows = [
-            {"id": i, "position": p, "code": o.tobytes(), **row}
-            for i, p, o, row in zip(ids.tolist(), positions, octets, known, strict=True)
+            {"id": i, "position": p, "code": code.tobytes(), **row}
+            for i, p, code, row in zip(ids.tolist(), positions, packed, metadata, strict=True)
         ]
         next_id = int(ids.max()) + 1
-        with speaking(self._address):
-            # First the counter: an id of a write that failed is never given again.
+        with milvus_errors(self._address):
+            # The counter first: an id of a failed write is never given again.
             if next_id > int(self._entry("next_id")):
-                put_entry(
-                    self._client, recipe_name(self._address), "next_id", str(next_id).encode()
-                )
-            for begin in range(0, len(rows), ITEMS):
-                getattr(self._client, how)(self._address.name, rows[begin : begin + ITEMS])
+                put_entry(self._client, self._address.recipe_name, "next_id", str(next_id).encode())
+            for start in range(0, len(rows), ITEMS_PER_CALL):
+                some = rows[start : start + ITEMS_PER_CALL]
+                getattr(self._client, how)(self._address.name, some)
 
     def _positions(self, n: int) -> list[int]:
-        """Numbers that grow, for other clients too: nanoseconds."""
+        """Increasing numbers, also across clients: nanoseconds."""
         first = max(self._last_position + 1, time.time_ns())
         self._last_position = first + n - 1
         return list(range(first, first + n))
 
     def _delete(self, ids: Ids) -> None:
-        with speaking(self._address):
+        with milvus_errors(self._address):
             for some in _blocks(ids):
                 self._client.delete(self._address.name, ids=some)
 
     def _finish(self) -> None:
         head = json.dumps({**self._head(), "draft": None}).encode()
-        with speaking(self._address):
-            put_entry(self._client, recipe_name(self._address), "head", head)
+        with milvus_errors(self._address):
+            put_entry(self._client, self._address.recipe_name, "head", head)
 
     def _matching(self, where: str | None) -> Ids:
-        rows = self._every(["id"], _expression(where))
+        rows = self._query_all(["id"], _expression(where))
         return np.array([row["id"] for row in rows], np.int64)
 
     def _search(self, queries: Codes, k: int, where: str | None) -> Hits:
@@ -201,63 +191,72 @@ class ServedCollection(Collection):
         k = min(k, self._count(where))
         ids = np.full((len(queries), k), NONE, np.int64)
         distances = np.full((len(queries), k), FAR, np.int32)
-        octets, limit = queries.to_packed("little"), min(MOST, 2 * k + 16)
+        packed, limit = queries.to_packed("little"), min(MAX_HITS, 2 * k + 16)
         if k:
-            for block in row_blocks(len(queries), limit, ANSWERS):
-                answers = self._ask(octets[block], limit, expression)
+            for block in row_blocks(len(queries), limit, HITS_PER_CALL):
+                answers = self._search_milvus(packed[block], limit, expression)
                 for q, found in zip(range(block.start, block.stop), answers, strict=True):
-                    nearest = self._completed(octets[q], found, k, limit, expression)
+                    nearest = self._with_whole_ties(packed[q], found, k, limit, expression)
                     ids[q, : len(nearest)] = nearest[:, 2]
                     distances[q, : len(nearest)] = nearest[:, 0]
         return Hits(ids, distances)
 
     def _within(self, queries: Codes, radius: int, where: str | None) -> Hits:
         expression = _expression(where)
-        octets = queries.to_packed("little")
         none = [np.empty((0, 3), np.int64)]
-        parts = [self._between(o, 0, radius, expression) for o in octets]
+        packed = queries.to_packed("little")
+        parts = [self._between(code, 0, radius, expression) for code in packed]
         found = np.concatenate(none + parts)
         offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
         return Hits(found[:, 2].copy(), found[:, 0].astype(np.int32), offsets)
 
-    def _completed(
-        self, octets: Octets, found: Found, k: int, limit: int, expression: str
-    ) -> Found:
-        """The k nearest, from the ``limit`` that Milvus took for them."""
-        if len(found) < limit:  # everything there is
+    def _with_whole_ties(
+        self, code: PackedCodes, found: HitRows, k: int, limit: int, expression: str
+    ) -> HitRows:
+        """The k nearest with ties in our order, from the ``limit`` hits that Milvus returned."""
+        if len(found) < limit:  # these are all items
             return found[:k]
-        distance = int(found[-1, 0])  # of this tie there may be more, of nearer ones not
+        distance = int(found[-1, 0])  # only this last tie can be incomplete
         found = found[found[:, 0] < distance]
         while len(found) < k and distance <= self.n_bits:
-            tie = self._between(octets, distance, distance, expression)
+            tie = self._between(code, distance, distance, expression)
             found, distance = np.concatenate([found, tie]), distance + 1
         return found[:k]
 
     def _between(
-        self, octets: Octets, low: int, high: int, expression: str, span: Span = EVER
-    ) -> Found:
-        """All items at these distances; more than Milvus gives at once are asked for in parts."""
+        self,
+        code: PackedCodes,
+        low: int,
+        high: int,
+        expression: str,
+        positions: Positions = ALL_POSITIONS,
+    ) -> HitRows:
+        """All items at these distances; fetched in parts if Milvus cannot return all at once."""
         bounds = {"radius": high + 1, "range_filter": low}  # Milvus: low <= distance < radius
-        found = self._ask(octets[None], MOST, _during(expression, span), bounds)[0]
-        if len(found) < MOST:
+        condition = _at_positions(expression, positions)
+        found = self._search_milvus(code[None], MAX_HITS, condition, bounds)[0]
+        if len(found) < MAX_HITS:
             return found
         if low < high:
             middle = (low + high) // 2
-            parts = [(low, middle, expression, span), (middle + 1, high, expression, span)]
+            parts = [
+                (low, middle, expression, positions),
+                (middle + 1, high, expression, positions),
+            ]
         else:
-            place = int(found[len(found) // 2 - 1, 1])
-            halves = (span[0], place), (place, span[1])
+            middle = int(found[len(found) // 2 - 1, 1])
+            halves = (positions[0], middle), (middle, positions[1])
             parts = [(low, high, expression, half) for half in halves]
-        return np.concatenate([self._between(octets, *part) for part in parts])
+        return np.concatenate([self._between(code, *part) for part in parts])
 
-    def _ask(
-        self, octets: Octets, limit: int, expression: str, bounds: dict[str, int] | None = None
-    ) -> list[Found]:
-        """What Milvus finds for each query, by distance, then position."""
-        with speaking(self._address):
+    def _search_milvus(
+        self, codes: PackedCodes, limit: int, expression: str, bounds: dict[str, int] | None = None
+    ) -> list[HitRows]:
+        """Milvus's hits for each query, sorted by distance, then position."""
+        with milvus_errors(self._address):
             answers = self._client.search(
                 self._address.name,
-                [o.tobytes() for o in octets],
+                [code.tobytes() for code in codes],
                 filter=expression,
                 limit=limit,
                 output_fields=["position"],
@@ -268,53 +267,56 @@ class ServedCollection(Collection):
 
     def _get(self, ids: Ids) -> Items:
         rows = {row["id"]: row for some in _blocks(np.unique(ids)) for row in self._query(some)}
-        gone = [i for i in ids.tolist() if i not in rows]  # while we asked
+        gone = [i for i in ids.tolist() if i not in rows]  # deleted meanwhile
         if gone:
             raise InputError(f"{TITLE}: no item has the id {gone[0]}.")
         taken = [rows[i] for i in ids.tolist()]
         width = -(-self.n_bits // 8)
-        octets = np.frombuffer(b"".join(row["code"][0] for row in taken), np.uint8)
-        codes = Codes.from_packed(octets.reshape(-1, width), self.n_bits, bitorder="little")
+        packed = np.frombuffer(b"".join(row["code"][0] for row in taken), np.uint8)
+        codes = Codes.from_packed(packed.reshape(-1, width), self.n_bits, bitorder="little")
         return Items(ids, codes, [_metadata(row) for row in taken])
 
     def _count(self, where: str | None) -> int:
-        with speaking(self._address):
+        with milvus_errors(self._address):
             (row,) = self._client.query(
                 self._address.name, filter=_expression(where), output_fields=["count(*)"]
             )
         return int(row["count(*)"])
 
     def _export(self, path: str | os.PathLike[str]) -> None:
-        """By way of a collection in a file."""
+        """Copy the items to a collection in a file, and export that."""
         from bittern.store.embedded import EmbeddedCollection
 
-        placed = sorted((row["position"], row["id"]) for row in self._every(["position"], ""))
+        placed = sorted((row["position"], row["id"]) for row in self._query_all(["position"], ""))
         ids = np.array([i for _, i in placed], np.int64)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "export.bittern")
             with EmbeddedCollection.create(file, self.n_bits, Recipe()) as copy:
-                for begin in range(0, len(ids), ITEMS):
-                    items = self._get(ids[begin : begin + ITEMS])
+                for start in range(0, len(ids), ITEMS_PER_CALL):
+                    items = self._get(ids[start : start + ITEMS_PER_CALL])
                     copy.add(items.codes, items.ids, items.metadata)
                 copy.export(path)
 
-    def _about(self) -> dict[str, Any]:
+    def _details(self) -> dict[str, Any]:
         return {**self._names, "metadata": None, "n_bytes": None}
 
     def _close(self) -> None:
         self._client.close()
 
     def _query(self, ids: list[int], fields: list[str] | None = None) -> list[dict[str, Any]]:
-        with speaking(self._address):
+        with milvus_errors(self._address):
             fields = ["*"] if fields is None else fields
             return list(self._client.query(self._address.name, ids=ids, output_fields=fields))
 
-    def _every(self, fields: list[str], expression: str) -> list[dict[str, Any]]:
+    def _query_all(self, fields: list[str], expression: str) -> list[dict[str, Any]]:
         """Some fields of all items that meet a condition."""
-        with speaking(self._address):
+        with milvus_errors(self._address):
             rows: list[dict[str, Any]] = []
             pages = self._client.query_iterator(
-                self._address.name, filter=expression, output_fields=fields, batch_size=ITEMS
+                self._address.name,
+                filter=expression,
+                output_fields=fields,
+                batch_size=ITEMS_PER_CALL,
             )
             while page := pages.next():
                 rows.extend(page)
@@ -323,28 +325,24 @@ class ServedCollection(Collection):
 
     def _head(self) -> dict[str, Any]:
         head: dict[str, Any] = json.loads(self._entry("head"))
-        if head.get("format") != FORMAT or head.get("version") != VERSION:
-            raise FileError(
-                f"{self.place}: was written by another version of this package "
-                f"(format {head.get('version')}, this one reads {VERSION})."
-            )
+        check_head(head, self.place)
         return head
 
     def _entry(self, name: str) -> bytes:
-        """What :func:`put_entry` put under that name."""
-        with speaking(self._address):
+        """The bytes that :func:`put_entry` stored under that name."""
+        with milvus_errors(self._address):
             rows = self._client.query(
-                recipe_name(self._address),
+                self._address.recipe_name,
                 filter=f'name == "{name}"',
                 output_fields=["part", "text"],
             )
         if not rows:
-            raise FileError(f"{self.place}: not a whole collection ('{name}' is missing).")
+            raise FileError(f"{self.place}: not a complete collection ('{name}' is missing).")
         parts = sorted((row["part"], row["text"]) for row in rows)
         return base64.b64decode("".join(text for _, text in parts))
 
 
-def _sorted(answer: Any) -> Found:
+def _sorted(answer: Any) -> HitRows:
     rows = [(h["distance"], h["entity"]["position"], h["id"]) for h in answer]
     found = np.array(rows, dtype=object).reshape(-1, 3).astype(np.int64)
     return found[np.lexsort((found[:, 2], found[:, 1], found[:, 0]))]
@@ -358,13 +356,15 @@ def _expression(where: str | None) -> str:
     return "" if where is None else to_milvus(where)
 
 
-def _during(expression: str, span: Span) -> str:
-    """The condition for items of these positions; bounds inside bounds are too much for Lite."""
-    if span == EVER:
+def _at_positions(expression: str, positions: Positions) -> str:
+    """The condition for items at these positions; Milvus Lite cannot nest two bounds."""
+    if positions == ALL_POSITIONS:
         return expression
-    bounds = f"position > {span[0]} and position <= {span[1]}"
+    bounds = f"position > {positions[0]} and position <= {positions[1]}"
     return f"({expression}) and {bounds}" if expression else bounds
 
 
 def _blocks(ids: Ids) -> list[list[int]]:
-    return [ids[begin : begin + ITEMS].tolist() for begin in range(0, len(ids), ITEMS)]
+    return [
+        ids[start : start + ITEMS_PER_CALL].tolist() for start in range(0, len(ids), ITEMS_PER_CALL)
+    ]

@@ -1,4 +1,4 @@
-"""Evaluation of hash tables: what a look-up retrieves, what it misses, and what it costs."""
+"""TableProfile: what a look-up in hash tables retrieves, what it misses, and what it costs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_type
+from bittern.checks import Float64Array, check_type
 from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.index.buckets import Buckets, Found, query_blocks
-from bittern.index.tables import Tables
+from bittern.index.hash_tables import Buckets, Retrieved, Tables, look_up_blocks
 from bittern.metrics import MetricName, Scores, evaluate
-from bittern.metrics.micro import micro_fbeta, micro_precision, micro_recall
+from bittern.metrics.pooled import micro_fbeta, micro_precision, micro_recall
 from bittern.metrics.precision import fbeta, precision, recall
 from bittern.parallel import run_blocks
 from bittern.profile import TieProfile
@@ -22,7 +21,7 @@ from bittern.relevance import Relevance
 
 __all__ = ["TABLE_METRICS", "TableProfile", "check_sides", "table_profile"]
 
-# What was retrieved stands at distance 0, so that radius 0 is the look-up.
+# Retrieved items are at distance 0, so that radius 0 is the look-up.
 TABLE_METRICS = (
     "precision@r0",
     "precision@r0:empty-zero",
@@ -38,12 +37,12 @@ TABLE_METRICS = (
 class TableProfile:
     """What hash tables retrieve for each query: true and false positives, false negatives, cost.
 
-    Retrieved is what collides with the query in at least one table, each item once.  ``examined``
-    counts an item once for each table that it collides in, which is what the look-up has to read.
-    Bit j of ``occupied[q]`` tells that look-up j of query q found a bucket with something in it.
+    An item is retrieved if it collides with the query in at least one table.  ``examined`` counts
+    it once for each table in which it collides, which is what the look-up has to read.  Bit j of
+    ``occupied[q]`` is set if look-up j of query q found a bucket with something in it.
 
-    Profiles of shards of one database add up to the profile of the whole: counts are summed, and
-    a bucket that two shards have is one bucket.
+    Profiles of shards of one database add up to the profile of the whole: counts are summed, and a
+    bucket that is in both shards counts once.
     """
 
     true_positives: NDArray[np.int64]  # (n_queries,)
@@ -65,24 +64,24 @@ class TableProfile:
 
     @property
     def n_look_ups(self) -> int:
-        """Look-ups that every query makes: one for each table and probe."""
+        """Number of look-ups of every query: one for each table and probe."""
         return self.tables.n_look_ups
 
     @property
     def buckets(self) -> NDArray[np.int64]:
-        """Buckets visited by each query: its look-ups that found something."""
+        """Number of buckets that each query visited: its look-ups that found something."""
         return np.bitwise_count(self.occupied).sum(axis=1, dtype=np.int64)
 
     @property
     def is_empty(self) -> NDArray[np.bool_]:
-        """Which queries retrieved nothing at all."""
+        """Which queries retrieved nothing."""
         return self.retrieved == 0
 
     @property
     def ties(self) -> TieProfile:
-        """The look-up as a ranking: all that was retrieved tied at distance 0, and no more.
+        """The look-up as a ranking: the retrieved items, tied at distance 0.
 
-        So every metric within radius 0 is one of the look-up, under the rules for all metrics.
+        So every metric within radius 0 applies to the look-up, with the usual rules.
         """
         counts = np.stack([self.false_positives, self.true_positives], axis=1)[:, None]
         missing = np.stack([np.zeros_like(self.false_negatives), self.false_negatives], axis=1)
@@ -90,20 +89,19 @@ class TableProfile:
             counts=counts.astype(np.uint64), gains=np.array([0, 1]), unretrieved=missing
         )
 
-    def precision(self, *, empty_is_zero: bool = False) -> NDArray[np.float64]:
+    def precision(self, *, empty_is_zero: bool = False) -> Float64Array:
         """Precision of each query (eq. 3.6 of [Moran-2016]).
 
-        A query that retrieves nothing has none, NaN, or 0 if ``empty_is_zero``; NaN for a query
-        with nothing relevant.
+        NaN if nothing is relevant.  NaN if nothing is retrieved, or 0 with ``empty_is_zero``.
         """
         return precision(self.ties, None, 0, empty_is_zero)
 
-    def recall(self) -> NDArray[np.float64]:
-        """Recall of each query (eq. 3.7 of [Moran-2016]); NaN with nothing relevant."""
+    def recall(self) -> Float64Array:
+        """Recall of each query (eq. 3.7 of [Moran-2016]); NaN if nothing is relevant."""
         return recall(self.ties, None, 0)
 
-    def f_beta(self, beta: float = 1.0) -> NDArray[np.float64]:
-        """F of each query (eq. 3.10 of [Moran-2016]); 0 if empty, NaN with nothing relevant."""
+    def f_beta(self, beta: float = 1.0) -> Float64Array:
+        """F of each query (eq. 3.10 of [Moran-2016]); 0 if empty, NaN if nothing is relevant."""
         return fbeta(self.ties, None, 0, beta)
 
     def micro_precision(self) -> float:
@@ -119,11 +117,11 @@ class TableProfile:
         return micro_fbeta(self.ties, None, 0, beta)()
 
     def scores(self, metrics: Sequence[str | MetricName] = TABLE_METRICS) -> Scores:
-        """Macro and micro values with intervals and undefined queries, of metrics at radius 0."""
+        """Scores of metrics at radius 0, by default macro and micro precision, recall and F1."""
         return evaluate(self.ties, metrics)
 
     def __add__(self, other: TableProfile) -> TableProfile:
-        """The profile over both shards of one database; exactly that of the whole."""
+        """The profile of two shards of one database together."""
         if not isinstance(other, TableProfile):
             return NotImplemented
         if self.n_queries != other.n_queries or self.tables != other.tables:
@@ -162,8 +160,8 @@ def table_profile(
     """Look every query up in hash tables of the database, and count what they retrieve.
 
     ``n_tables`` tables (L) have keys of ``bits_per_table`` bits (K): consecutive segments of the
-    codes, or ``segments="random"`` bits.  With ``probe`` a query also looks into buckets whose keys
-    differ from its own in so many bits.  A gain above 0 is relevant.
+    codes, or random bits with ``segments="random"``.  A query also looks into the buckets of keys
+    that differ from its own in up to ``probe`` bits.  A gain above 0 is relevant.
 
     Reference: section 3.4.2 of [Moran-2016].
     """
@@ -184,7 +182,7 @@ def table_profile(
         retrieved[rows] = np.diff(found.offsets)
         examined[rows], occupied[rows] = found.examined, found.occupied
 
-    run_blocks(look_up, query_blocks(sizes), n_threads)
+    run_blocks(look_up, look_up_blocks(sizes), n_threads)
     return TableProfile(
         true_positives=hits,
         false_positives=retrieved - hits,
@@ -196,7 +194,7 @@ def table_profile(
 
 
 def check_sides(owner: str, queries: Codes, database: Codes, relevance: Relevance) -> None:
-    """Refuse codes of different lengths, and a ground truth that is for others."""
+    """Fail if the codes have different lengths, or the ground truth is for other codes."""
     check_type(queries, Codes, f"{owner}: queries")
     check_type(database, Codes, f"{owner}: database")
     check_type(relevance, Relevance, f"{owner}: relevance")
@@ -217,8 +215,8 @@ def check_sides(owner: str, queries: Codes, database: Codes, relevance: Relevanc
         )
 
 
-def _relevant(relevance: Relevance, found: Found) -> NDArray[np.int64]:
-    """How many of each query's items are relevant."""
+def _relevant(relevance: Relevance, found: Retrieved) -> NDArray[np.int64]:
+    """Number of relevant items that each query found."""
     n = relevance.n_queries
     query = np.repeat(np.arange(n), np.diff(found.offsets))
     levels = relevance.levels_of(query, found.rows.astype(np.intp))

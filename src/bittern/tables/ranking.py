@@ -1,4 +1,4 @@
-"""Hash tables beside the Hamming ranking: the radius that retrieves as much as a setting."""
+"""Hash tables compared with the Hamming ranking: the radius that retrieves as many items."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["RankingComparison", "compare_with_ranking"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingComparison:
-    r"""Every setting of a surface, and the ranked list cut where it retrieves as much.
+    r"""Every setting of a surface, and the ranked list cut where it retrieves as many items.
 
     ``radius[k, l]`` is the least radius within which all queries together retrieve at least as many
-    items as the tables do; -1 where there is no such setting.
+    items as the tables do; -1 if the setting is not possible.
 
-    The two retrieve different sets of that size.  What is certain: tables retrieve everything
-    within ``certain_radius[k, l]``, which for segments is :math:`L (p + 1) - 1`, and nothing beyond
-    ``farthest[k, l]``, which is :math:`b - K + p`, for codes of :math:`b` bits and a probe of
-    :math:`p`.  So few tables of many bits are a small radius, and many of few bits are a large one.
+    The two retrieve different sets of that size.  For codes of :math:`b` bits and a probe of
+    :math:`p`, tables retrieve everything within ``certain_radius[k, l]``, which for segments is
+    :math:`L (p + 1) - 1`, and nothing beyond ``farthest[k, l]``, which is :math:`b - K + p`.  So
+    few tables of many bits are like a small radius, and many tables of few bits like a large one.
 
     Reference: section 3.4.3 and figure 3.5 of [Moran-2016].
     """
@@ -49,7 +49,7 @@ class RankingComparison:
 
 
 def compare_with_ranking(surface: TableSurface, profile: TieProfile) -> RankingComparison:
-    """Find for each setting of hash tables the threshold on the ranked list that is like it.
+    """Find, for each setting of hash tables, the radius that retrieves as many items.
 
     ``profile`` is :meth:`bittern.TieProfile.from_codes` of the same queries, database and ground
     truth.

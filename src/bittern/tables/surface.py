@@ -1,4 +1,4 @@
-"""Evaluation of hash tables over a grid of settings, in one pass over the pairs."""
+"""TableSurface: what hash tables retrieve over a grid of settings, from one pass over the pairs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_array, row_blocks
+from bittern.checks import Float64Array, check_array, row_blocks
 from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.index.tables import Tables
-from bittern.metrics.ranks import ratio
+from bittern.index.hash_tables import Tables
+from bittern.metrics.precision import ratio
 from bittern.parallel import Progress, run_blocks
 from bittern.relevance import Relevance
 from bittern.tables.profile import check_sides
@@ -30,8 +30,8 @@ OTHER, RELEVANT, LEFT_OUT = range(3)  # kinds of pairs, as the kernel counts the
 class TableSurface:
     """What hash tables retrieve for each query, for every K and L of a grid.
 
-    Counts are -1 where so many segments do not fit into a code, and values NaN.  Surfaces of
-    shards of one database add up to that of the whole.
+    A setting is not possible if its segments do not fit into a code: its counts are -1 and its
+    values NaN.  Surfaces of shards of one database add up to that of the whole.
     """
 
     bits_per_table: NDArray[np.int64]  # (n_k,) the values of K, ascending
@@ -40,11 +40,11 @@ class TableSurface:
     false_positives: NDArray[np.int64]  # (n_queries, n_k, n_l)
     examined: NDArray[np.int64]  # (n_queries, n_k, n_l), with repetitions
     n_relevant: NDArray[np.int64]  # (n_queries,)
-    settings: tuple[Tables, ...]  # (n_k,) the most tables of each K
+    settings: tuple[Tables, ...]  # (n_k,) the largest number of tables for each K
 
     @property
     def is_possible(self) -> NDArray[np.bool_]:
-        """Which settings there can be, ``(n_k, n_l)``."""
+        """Which settings are possible, ``(n_k, n_l)``."""
         most = np.array([tables.n_tables for tables in self.settings])
         return self.n_tables <= most[:, None]
 
@@ -56,47 +56,47 @@ class TableSurface:
 
     @property
     def n_empty(self) -> NDArray[np.int64]:
-        """Queries that retrieved nothing, ``(n_k, n_l)``; -1 where there is no such setting."""
+        """Number of queries that retrieved nothing, ``(n_k, n_l)``; -1 where not possible."""
         empty = (self.true_positives + self.false_positives == 0).sum(axis=0)
         return np.where(self.is_possible, empty, NOT_POSSIBLE)
 
     @property
-    def retrieved(self) -> NDArray[np.float64]:
-        """Items retrieved over all queries, ``(n_k, n_l)``; NaN where there is no such setting."""
+    def retrieved(self) -> Float64Array:
+        """Items retrieved over all queries, ``(n_k, n_l)``; NaN where not possible."""
         return self._sum(self.true_positives) + self._sum(self.false_positives)
 
     @property
-    def precision(self) -> NDArray[np.float64]:
+    def precision(self) -> Float64Array:
         """Micro precision ``(n_k, n_l)`` (eq. 3.8 of [Moran-2016]); NaN if nothing is retrieved."""
         return ratio(self._sum(self.true_positives), self.retrieved)
 
     @property
-    def recall(self) -> NDArray[np.float64]:
+    def recall(self) -> Float64Array:
         """Micro recall ``(n_k, n_l)`` (eq. 3.9 of [Moran-2016]); NaN if nothing is relevant."""
         found = self._sum(self.true_positives)
         return ratio(found, np.full(found.shape, self.n_relevant.sum()))
 
-    def f_beta(self, beta: float = 1.0) -> NDArray[np.float64]:
+    def f_beta(self, beta: float = 1.0) -> Float64Array:
         """Micro F ``(n_k, n_l)`` (eq. 3.10 of [Moran-2016]); NaN if nothing is relevant."""
         n_relevant = self.n_relevant.sum()
         whole = self.retrieved + beta**2 * n_relevant if n_relevant else np.zeros_like(self.recall)
         return ratio((1 + beta**2) * self._sum(self.true_positives), whole)
 
     def tables(self, bits_per_table: int, n_tables: int) -> Tables:
-        """The tables of one setting, whether in the grid of L or not."""
+        """The tables of one setting; L need not be in the grid."""
         known = self.bits_per_table.tolist()
         if bits_per_table not in known:
-            raise InputError(f"TableSurface: K is one of {known}, got {bits_per_table}.")
+            raise InputError(f"TableSurface: K must be one of {known}, got {bits_per_table}.")
         most = self.settings[known.index(bits_per_table)]
         if not 1 <= n_tables <= most.n_tables:
             raise InputError(
-                f"TableSurface: with {bits_per_table} bits a table, L is between 1 and "
+                f"TableSurface: with {bits_per_table} bits a table, L must be between 1 and "
                 f"{most.n_tables}, got {n_tables}."
             )
         return Tables(most.bits[:n_tables], most.n_bits, most.probe)
 
     def __add__(self, other: TableSurface) -> TableSurface:
-        """The surface over both shards of one database; exactly that of the whole."""
+        """The surface of two shards of one database together."""
         if not isinstance(other, TableSurface):
             return NotImplemented
         same_grid = np.array_equal(self.n_tables, other.n_tables)
@@ -123,7 +123,7 @@ class TableSurface:
             f"L {self.n_tables.tolist()}>"
         )
 
-    def _sum(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _sum(self, counts: NDArray[np.int64]) -> Float64Array:
         return np.where(self.is_possible, counts.sum(axis=0), np.nan)
 
     def _with(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -146,8 +146,8 @@ def table_surface(
     """Compare every query with the whole database, and count for all settings of hash tables.
 
     A pair that first collides in table t is retrieved by every setting of more than t tables.  So
-    one pass over the pairs, and one count for each K, gives all L.  The tables of a setting are
-    those of :func:`table_profile` with the same arguments, and so are the counts.
+    one pass over the pairs, with one count for each K, gives all L.  Tables and counts of a setting
+    are those of :func:`table_profile` with the same arguments.
     """
     check_sides("table_surface", queries, database, relevance)
     k_grid = _grid(bits_per_table, "bits_per_table")
@@ -160,7 +160,9 @@ def table_surface(
     counts = np.zeros((len(k_grid), len(queries), 3, len(l_grid) + 1), np.int64)
     examined = np.zeros((len(k_grid), len(queries), len(l_grid) + 1), np.int64)
     for part in row_blocks(len(database), 1, PART):
-        work = _counter(queries, database, relevance, part, settings, l_grid, counts, examined)
+        shard = relevance.shard(part.start, part.stop)
+        out = counts, examined
+        work = _counter(queries.words, database.words[part], shard, settings, l_grid, out)
         blocks = row_blocks(len(queries), part.stop - part.start, PAIRS)
         run_blocks(work, blocks, n_threads)
         if progress is not None:
@@ -179,31 +181,30 @@ def table_surface(
 
 
 def _counter(
-    queries: Codes,
-    database: Codes,
+    queries: NDArray[np.uint64],
+    items: NDArray[np.uint64],
     relevance: Relevance,
-    part: slice,
     settings: Sequence[Tables],
     l_grid: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    examined: NDArray[np.int64],
+    out: tuple[NDArray[np.int64], NDArray[np.int64]],
 ) -> Callable[[slice], None]:
-    """A function that adds one part of the database to the counts of a slice of queries.
+    """A function that adds some items to the counts of a slice of queries.
 
-    ``counts[k, q, v, j]`` has the pairs of kind v that settings of ``l_grid[j]`` tables are the
-    first to retrieve; beyond the grid are those that collide in no table.
+    ``out`` is counts and examined.  ``counts[k, q, v, j]`` has the pairs of kind v that a setting
+    of ``l_grid[j]`` tables is the first to retrieve; the last j, beyond the grid, has the pairs
+    that collide in no table.
     """
-    from bittern.kernels import collisions
+    from bittern.kernels import hash_tables
 
-    shard = relevance.shard(part.start, part.stop)
-    item_keys = [tables.all_keys(database.words[part]) for tables in settings]
+    counts, examined = out
+    item_keys = [tables.all_keys(items) for tables in settings]
     bins = [np.searchsorted(l_grid, np.arange(1, t.n_tables + 1)) for t in settings]
 
     def count(rows: slice) -> None:
-        kinds = _kinds(shard, rows)
+        kinds = _kinds(relevance, rows)
         for k, tables in enumerate(settings):
-            collisions.count_collisions(
-                tables.all_keys(queries.words[rows]),
+            hash_tables.count_collisions(
+                tables.all_keys(queries[rows]),
                 item_keys[k],
                 tables.probe,
                 kinds,
@@ -228,14 +229,14 @@ def _kinds(relevance: Relevance, rows: slice) -> NDArray[np.uint8]:
 def _up_to_each(
     counts: NDArray[np.int64], settings: Sequence[Tables], l_grid: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Counts ``(n_queries, n_k, n_kinds, n_l)`` of all that settings of L tables retrieve."""
+    """Counts ``(n_queries, n_k, n_kinds, n_l)`` of all pairs that each setting retrieves."""
     summed = np.cumsum(counts, axis=-1)[..., :-1].swapaxes(0, 1)
     most = np.array([tables.n_tables for tables in settings])
     return np.where((l_grid <= most[:, None])[:, None], summed, NOT_POSSIBLE)
 
 
 def _most_tables(n_bits: int, bits_per_table: int, wanted: int, segments: str) -> int:
-    """As many tables as are wanted, or as there are segments, at least one."""
+    """The wanted number of tables, but no more than there are segments, and at least one."""
     fit = max(1, n_bits // bits_per_table)
     return min(wanted, fit) if segments == "consecutive" else wanted
 

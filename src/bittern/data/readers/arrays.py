@@ -1,4 +1,4 @@
-"""Your own arrays: vectors with labels, tags and ids, out of .npy, .npz, .parquet or HDF5 files."""
+"""Your own arrays: vectors with labels, tags and ids, in .npy, .npz, .parquet or HDF5 files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import check_labels
-from bittern.data.dataset import Dataset
-from bittern.data.spec import DatasetSpec
+from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.errors import FileError, InputError
-from bittern.io.arrays import ArrayTable, Stored, open_table
+from bittern.io.arrays import ArrayTable, NamedArray, open_table
 
 __all__ = ["ARRAYS", "EMBEDDINGS"]
 
@@ -25,7 +24,7 @@ IDS = ("ids", "id")
 CLASS_NAMES = ("class_names", "label_names", "names")
 TAG_NAMES = ("tag_names", "words")
 OTHERS = {*LABELS, *TAGS, *IDS, *CLASS_NAMES, *TAG_NAMES}
-FIND = "find"  # look for it under the usual names
+FIND = "find"  # look for the usual names
 
 
 def _load(
@@ -41,12 +40,11 @@ def _load(
 ) -> Dataset:
     """Vectors and what belongs to them, from a file or from a folder of ``.npy`` files.
 
-    ``vectors``, ``labels``, ``tags`` and ``ids`` name arrays (in a folder, files without their
-    ending; in Parquet, columns, and ``"x*"`` means all columns of such names).  Several names of
-    vectors make several modalities.  What is not named is looked for under the usual names, then
-    by shape: the only array of two dimensions, and the only one of whole numbers or text with as
-    many entries as there are rows.  ``None`` leaves something out.  Labels may be text; -1 and
-    missing ones mean no class.
+    ``vectors``, ``labels``, ``tags`` and ``ids`` name arrays (in a folder: files, without their
+    suffix; in Parquet: columns, where ``"x*"`` means all columns of such names).  Several names of
+    vectors make several modalities.  By default each is found under a usual name, or else by shape:
+    the only array of two dimensions, and the only array of whole numbers or text with one entry
+    per row.  ``None`` skips it.  Labels may be text; -1 and missing labels mean no class.
     """
     table = open_table(folder)
     modalities = _modalities(table, vectors)
@@ -92,17 +90,17 @@ def _rows(table: ArrayTable, name: str) -> NDArray[Any]:
     return found.read()
 
 
-def _found_vectors(table: ArrayTable) -> Stored:
-    """The array under a usual name, else the only one that can be vectors."""
-    able = {
+def _found_vectors(table: ArrayTable) -> NamedArray:
+    """The array with a usual name, or else the only one that can be vectors."""
+    candidates = {
         name: stored
         for name, stored in table.items()
         if stored.kind == "numbers" and len(stored.shape) >= 2
     }
-    usual = [name for name in VECTORS if name in able]
-    likely = usual or [name for name in able if name not in OTHERS] or list(able)
+    usual = [name for name in VECTORS if name in candidates]
+    likely = usual or [name for name in candidates if name not in OTHERS] or list(candidates)
     if len(likely) == 1:
-        return able[likely[0]]
+        return candidates[likely[0]]
     rule = "which array has the vectors is not clear" if likely else "no array is 2-D numbers"
     hint = f"; say vectors={likely[0]!r}" if likely else table.hint()
     raise FileError(f"{table.path}: {rule}{hint}; the file has {table.listed()}.")
@@ -110,8 +108,8 @@ def _found_vectors(table: ArrayTable) -> Stored:
 
 def _optional(
     table: ArrayTable, asked: str | None, usual: tuple[str, ...], n: int, what: str
-) -> Stored | None:
-    """What was asked for, or what bears a usual name; one entry a row in either case."""
+) -> NamedArray | None:
+    """The array asked for, or the one with a usual name; it must have one entry per row."""
     if asked is None:
         return None
     names = [name for name in usual if name in table] if asked == FIND else [asked]
@@ -134,27 +132,28 @@ def _optional(
     return stored
 
 
-def _only_labels(table: ArrayTable, asked: str | None, n: int) -> Stored | None:
-    """The only nameless array that can be labels."""
+def _only_labels(table: ArrayTable, asked: str | None, n: int) -> NamedArray | None:
+    """The only array without a usual name that can be labels."""
     if asked != FIND:
         return None
-    able = [
+    candidates = [
         stored
         for name, stored in table.items()
         if stored.shape == (n,) and stored.is_discrete and name not in OTHERS
     ]
-    if len(able) > 1:
+    if len(candidates) > 1:
         raise FileError(
-            f"{table.path}: which array has the labels is not clear; say labels={able[0].name!r}, "
-            f"or labels=None for none; the file has {table.listed()}."
+            f"{table.path}: which array has the labels is not clear; say "
+            f"labels={candidates[0].name!r}, or labels=None for none; the file has "
+            f"{table.listed()}."
         )
-    return able[0] if able else None
+    return candidates[0] if candidates else None
 
 
 def _classes(
-    table: ArrayTable, stored: Stored | None, names: Sequence[str] | None
+    table: ArrayTable, stored: NamedArray | None, names: Sequence[str] | None
 ) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
-    """Class numbers and their names: as given where there are names, else in sorted order."""
+    """Class numbers and names: as given if there are names, otherwise in sorted order."""
     if stored is None:
         return None, ()
     values, has_class = _label_values(table, stored)
@@ -172,8 +171,8 @@ def _classes(
     return numbers, tuple(map(str, found.tolist()))
 
 
-def _label_values(table: ArrayTable, stored: Stored) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Labels as whole numbers or text, and where there is one."""
+def _label_values(table: ArrayTable, stored: NamedArray) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Labels as whole numbers or text, and a mask of the items that have one."""
     values = stored.read()
     has_class = np.ones(len(values), bool)
     if values.dtype == object:
@@ -189,7 +188,7 @@ def _label_values(table: ArrayTable, stored: Stored) -> tuple[NDArray[Any], NDAr
 
 
 def _tags(
-    table: ArrayTable, stored: Stored | None, names: Sequence[str] | None
+    table: ArrayTable, stored: NamedArray | None, names: Sequence[str] | None
 ) -> Mapping[str, Any]:
     if stored is None:
         return {}
@@ -208,7 +207,7 @@ def _tags(
 
 
 def _names(table: ArrayTable, usual: tuple[str, ...]) -> list[str] | None:
-    """Names of classes or tags that the file brings itself."""
+    """Names of classes or tags stored in the file."""
     found = [
         stored
         for name, stored in table.items()
@@ -217,7 +216,7 @@ def _names(table: ArrayTable, usual: tuple[str, ...]) -> list[str] | None:
     return [str(name) for name in found[0].read().tolist()] if found else None
 
 
-def _distinct(table: ArrayTable, stored: Stored | None) -> NDArray[np.str_] | None:
+def _distinct(table: ArrayTable, stored: NamedArray | None) -> NDArray[np.str_] | None:
     if stored is None:
         return None
     if not stored.is_discrete:

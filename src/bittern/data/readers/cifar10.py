@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.data.dataset import Dataset
-from bittern.data.rows import Rows
-from bittern.data.spec import DatasetSpec, Source
-from bittern.data.stacked import DecodedRows, StackedRows
+from bittern.data.dataset import Dataset, DatasetSpec, RemoteFile
+from bittern.data.rows import DecodedRows, Rows, StackedRows
 from bittern.errors import FileError
 from bittern.io.archives import read_members
 from bittern.io.files import existing_file
@@ -26,25 +24,17 @@ BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")  # the offic
 PUBLISHED = 10_000  # images in each
 SIDE, PIXELS = 32, 3 * 32 * 32
 CLASSES: tuple[str, ...] = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+    "airplane", "automobile", "bird", "cat", "deer",
+    "dog", "frog", "horse", "ship", "truck",
+)  # fmt: skip
 CNN_LEVELS = (6.0 * (np.arange(256) / 255.0) ** 2).astype(np.float32)  # of the stored bytes
 
 
 def load(folder: Path, features: str = "image") -> Dataset:
-    """The items in the official order: five batches of training data, then the test batch.
+    """The items in the official order: the five training batches, then the test batch.
 
     ``features`` is "image", ``(n, 32, 32, 3)`` uint8 from the published files; "gist", 512 float32;
-    or "cnn", 1280 float32, decoded as they are read.
+    or "cnn", 1280 float32, decoded when read.
     """
     return FEATURES[features](folder)
 
@@ -105,7 +95,7 @@ def _dataset(
 ) -> Dataset:
     n = len(rows)
     if n == 0 or n % len(BATCHES):
-        raise FileError(f"{place}: {n} items are no six batches of one size.")
+        raise FileError(f"{place}: {n} items cannot be six batches of equal size.")
     size = n // len(BATCHES)
     checked = [f"checked: {n:,} items, six batches of {size:,}, classes 0–9"]
     if size != PUBLISHED:
@@ -124,7 +114,7 @@ def _dataset(
 
 
 def _find(folder: Path) -> tuple[Path, str, Any]:
-    """Where the batches are, how their names end, and what reads one."""
+    """Where the batches are, the suffix of their names, and the function that reads one."""
     for ending, parse, stem, archive in (
         ("", _pickled_batch, "cifar-10-batches-py", "cifar-10-python.tar.gz"),
         (".bin", _binary_batch, "cifar-10-batches-bin", "cifar-10-binary.tar.gz"),
@@ -140,7 +130,7 @@ def _find(folder: Path) -> tuple[Path, str, Any]:
 
 
 def _files(place: Path, ending: str) -> Iterator[tuple[str, Any]]:
-    """Name and bytes of each file; those of a folder of .bin files are mapped, not read."""
+    """Name and bytes of each file; .bin files in a folder are memory-mapped."""
     names = [name + ending for name in BATCHES]
     names.append("batches.meta.txt" if ending else "batches.meta")
     if place.is_file():
@@ -171,11 +161,11 @@ def _pickled_batch(content: bytes, name: str) -> _Batch:
         raise FileError(f"{name}: {len(labels)} labels for {len(data)} images.")
     if labels and not 0 <= min(labels) <= max(labels) < len(CLASSES):
         raise FileError(f"{name}: labels must be 0 to 9.")
-    return _Batch(_upright(data), np.array(labels, np.int64), _filenames(batch, len(labels)))
+    return _Batch(_colours_last(data), np.array(labels, np.int64), _filenames(batch, len(labels)))
 
 
 def _filenames(batch: dict[str, Any], n: int) -> list[str]:
-    """The images' names as text, or none where the file has no such list."""
+    """The images' names as text; empty if the file has no such list."""
     names = batch.get("filenames")
     if not isinstance(names, list) or len(names) != n or set(map(type, names)) - {str, bytes}:
         return []
@@ -183,20 +173,20 @@ def _filenames(batch: dict[str, Any], n: int) -> list[str]:
 
 
 def _binary_batch(content: bytes | NDArray[np.uint8], name: str) -> _Batch:
-    octets = np.frombuffer(content, np.uint8) if isinstance(content, bytes) else content
-    if len(octets) == 0 or len(octets) % (1 + PIXELS):
+    raw = np.frombuffer(content, np.uint8) if isinstance(content, bytes) else content
+    if len(raw) == 0 or len(raw) % (1 + PIXELS):
         raise FileError(
-            f"{name}: records have {1 + PIXELS} bytes, {len(octets)} are no whole number of them."
+            f"{name}: must be records of {1 + PIXELS} bytes each, got {len(raw)} bytes."
         )
-    records = octets.reshape(-1, 1 + PIXELS)
+    records = raw.reshape(-1, 1 + PIXELS)
     labels = records[:, 0].astype(np.int64)
     if labels.max() >= len(CLASSES):
         raise FileError(f"{name}: labels must be 0 to 9, got {labels.max()}.")
-    return _Batch(_upright(records[:, 1:]), labels, [])
+    return _Batch(_colours_last(records[:, 1:]), labels, [])
 
 
-def _upright(planes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Red, green and blue planes as images whose last axis is the colour; nothing is copied."""
+def _colours_last(planes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Red, green and blue planes as images whose last axis is the colour, without copying."""
     return planes.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
 
 
@@ -213,7 +203,7 @@ def _class_names(content: bytes, name: str) -> tuple[str, ...]:
 
 
 def _find_features(folder: Path, kind: str, place: str) -> Path:
-    """The one .npz file of features: in its own folder here or beside, or here by its name."""
+    """The one .npz file of features: in its own folder, here or beside, or here by its name."""
     if folder.is_file():
         return folder
     found = [*(folder / place).glob("*.npz"), *(folder.parent / place).glob("*.npz")]
@@ -260,7 +250,7 @@ SPEC = DatasetSpec(
     licence="none stated; its authors ask to be cited",
     folder="cifar10",
     sources=(
-        Source(
+        RemoteFile(
             "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
             "cifar-10-python.tar.gz",
             "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",

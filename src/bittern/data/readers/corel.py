@@ -1,6 +1,6 @@
 """Corel: images by category, as folders, as numbered JPEGs with a label file, or inside a zip.
 
-What is read, the first that is there:
+Reads the first of these that is there:
 
 - ``labels.npz`` and one ``.zip`` of numbered JPEGs, or the loose JPEGs.  With ``label`` and
   ``names`` it is Corel-1000, where the class is ``id // 100``; with ``image_id``, ``category``,
@@ -23,30 +23,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import check_count
-from bittern.data.dataset import Dataset
+from bittern.data.dataset import Dataset, DatasetSpec
+from bittern.data.images import ImageFiles, ZipImages, list_images
 from bittern.data.readers import folder as folders
-from bittern.data.rows import ImageFiles, Rows
-from bittern.data.spec import DatasetSpec
-from bittern.data.zipimages import ZipImages, list_images
+from bittern.data.rows import Rows
 from bittern.errors import FileError, InputError
-from bittern.io.array_files import read_npz
+from bittern.io.npz import read_arrays
 from bittern.registry import Registry
 
 __all__ = ["COREL5K", "COREL1000", "COREL1000_NAMES", "SPEC", "load"]
 
 PER_CLASS = 100  # of Corel-1000
 COREL1000_NAMES = (
-    "africa",
-    "beach",
-    "buildings",
-    "buses",
-    "dinosaurs",
-    "elephants",
-    "flowers",
-    "horses",
-    "mountains",
-    "food",
-)
+    "africa", "beach", "buildings", "buses", "dinosaurs",
+    "elephants", "flowers", "horses", "mountains", "food",
+)  # fmt: skip
 _COREL5K_KEYS = ("image_id", "category", "is_test", "annot", "words")
 
 
@@ -57,11 +48,11 @@ def load(
     min_images: int = 90,
     categories: int | Sequence[str] | None = None,
 ) -> Dataset:
-    """Read a Corel collection; categories with fewer than ``min_images`` images are left out.
+    """Read a Corel collection, without categories of fewer than ``min_images`` images.
 
     ``categories=63`` keeps the 63 largest (ties by name).  The evidence paper chose its 63 by eye
-    from the Gallery and does not list them; if you know them, pass their names.  ``collection`` is
-    ``"corel1000"`` or ``"corel5k"`` where the folder holds sub-folders of these names.
+    from the Gallery and does not list them; if you know them, pass their names.  ``collection``,
+    ``"corel1000"`` or ``"corel5k"``, selects the sub-folder of that name.
     """
     root = _collection(Path(folder), collection)
     dataset = _with_features(root, _read(root))
@@ -94,7 +85,7 @@ def _read(root: Path) -> Dataset:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Images:
-    """Images in the order of their numbers, or of their names if those are not numbers."""
+    """Images ordered by number, or by name if the names are not numbers."""
 
     names: tuple[PurePosixPath, ...]
     numbers: NDArray[np.int64] | None
@@ -132,7 +123,7 @@ def _labelled(root: Path, images: _Images) -> Dataset:
     path = root / "labels.npz"
     if images.numbers is None:
         raise FileError(f"{images.source}: images that {path.name} labels must be numbered.")
-    arrays = read_npz(path, (), ("label", "names", "category_cd", *_COREL5K_KEYS))
+    arrays = read_arrays(path, (), ("label", "names", "category_cd", *_COREL5K_KEYS))
     if "image_id" in arrays:
         return _corel5k(path, images, arrays)
     if not {"label", "names"} <= arrays.keys():
@@ -187,15 +178,15 @@ def _corel5k(path: Path, images: _Images, arrays: dict[str, NDArray[Any]]) -> Da
         official={"train": np.flatnonzero(~is_test), "test": np.flatnonzero(is_test)},
         notes=(
             f"{len(numbers):,} images as labels.npz has them; class names are numbers of CDs; "
-            f"{annotation.sum(axis=1).mean():.2f} words a image.",
+            f"{annotation.sum(axis=1).mean():.2f} words per image.",
         ),
         **_about("corel5k"),
     )
 
 
 def _refuse_odd_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    if lack := [key for key in _COREL5K_KEYS if key not in arrays]:
-        raise FileError(f"{path}: lacks {', '.join(lack)}.")
+    if missing := [key for key in _COREL5K_KEYS if key not in arrays]:
+        raise FileError(f"{path}: lacks {', '.join(missing)}.")
     n = arrays["image_id"].size
     n_words = arrays["words"].size
     shapes = {"image_id": (n,), "category": (n,), "is_test": (n,), "annot": (n, n_words)}
@@ -211,7 +202,7 @@ def _refuse_odd_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _by_folder(root: Path, images: _Images) -> Dataset:
-    """The category of a image is the folder that holds it."""
+    """The category of an image is the folder that holds it."""
     names = sorted(str(name) for name in images.names)
     parents = [str(PurePosixPath(name).parent) for name in names]
     if "." in parents:
@@ -231,11 +222,11 @@ def _by_folder(root: Path, images: _Images) -> Dataset:
 
 
 def _with_features(root: Path, dataset: Dataset) -> Dataset:
-    """Add the modality ``cnn`` where a file of features lies beside the images."""
+    """Add the modality ``cnn`` if there is a file of features beside the images."""
     paths = sorted(root.glob("*efflite0*.npz"))
     if not paths:
         return dataset
-    arrays = read_npz(paths[0], ("feat",), ("label", "category", "image_id"))
+    arrays = read_arrays(paths[0], ("feat",), ("label", "category", "image_id"))
     features = arrays.pop("feat")
     if features.ndim != 2 or len(features) != len(dataset) or features.dtype.kind != "f":
         raise FileError(
@@ -257,7 +248,7 @@ def _with_features(root: Path, dataset: Dataset) -> Dataset:
 def _selected(
     root: Path, dataset: Dataset, min_images: int, categories: int | Sequence[str] | None
 ) -> Dataset:
-    """Only the categories asked for that are large enough, numbered anew."""
+    """Only the chosen categories that are large enough, renumbered."""
     if dataset.labels is None:
         return dataset
     sizes = np.bincount(dataset.labels[dataset.labels >= 0], minlength=len(dataset.class_names))

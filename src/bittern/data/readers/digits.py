@@ -1,4 +1,4 @@
-"""The 1,797 handwritten digits inside scikit-learn: the default that needs no files."""
+"""The 1,797 handwritten digits that come with scikit-learn; needs no files."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bittern.data.dataset import Dataset
-from bittern.data.spec import DatasetSpec
+from bittern.data.dataset import Dataset, DatasetSpec
 
 __all__ = ["SPEC", "load"]
 
 
 def load(folder: Path | None = None) -> Dataset:
-    """Rows of 64 grey levels (0 to 16) of 8 × 8 images; ``folder`` is not looked at."""
+    """Rows of 64 grey levels (0 to 16) of 8 × 8 images; ``folder`` is ignored."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -24,7 +23,7 @@ def load(folder: Path | None = None) -> Dataset:
         class_names=tuple(str(name) for name in digits.target_names),
         citation=SPEC.citation,
         licence=SPEC.licence,
-        notes=("read from scikit-learn, which carries the test part of UCI's set",),
+        notes=("read from scikit-learn, which includes the test part of UCI's set",),
     )
 
 
@@ -32,7 +31,7 @@ SPEC = DatasetSpec(
     name="digits",
     title="Digits: 1,797 handwritten digits of 8 × 8 pixels",
     load=load,
-    layout="no files: they are inside scikit-learn",
+    layout="no files: they come with scikit-learn",
     citation="Alpaydin-Kaynak-1998",
     licence="CC BY 4.0, UCI Machine Learning Repository",
     needs_files=False,

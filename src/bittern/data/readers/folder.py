@@ -1,11 +1,11 @@
 """Your own images: a folder, its sub-folders as classes, and a manifest if you have one.
 
-A manifest is ``manifest.csv`` (comma-separated, with a header) or ``manifest.jsonl`` (an object a
-line) in the folder, or any such file that you name.  Its columns, of which only the first must be
-there; others are ignored:
+A manifest is ``manifest.csv`` (comma-separated, with a header) or ``manifest.jsonl`` (one object
+per line) in the folder, or any such file that you name.  Only the first of these columns is
+required, and other columns are ignored:
 
-- ``path``: the image, relative to the folder, once each;
-- ``label``: its class; a row without one is refused;
+- ``path``: the image, relative to the folder, each once;
+- ``label``: its class; if the column is there, every row needs one;
 - ``tags``: words separated by ``;``, or a JSON list of words; may be empty.
 """
 
@@ -20,13 +20,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.data.dataset import Dataset
-from bittern.data.manifest import Row, read_manifest
-from bittern.data.rows import ImageFiles
-from bittern.data.spec import DatasetSpec
+from bittern.data.dataset import Dataset, DatasetSpec
+from bittern.data.images import ImageFiles
+from bittern.data.manifest import ManifestRow, read_manifest
 from bittern.errors import FileError
 
-__all__ = ["SPEC", "Found", "class_numbers", "classes_by_folder", "find_images", "load"]
+__all__ = ["SPEC", "FoundImages", "class_numbers", "classes_by_folder", "find_images", "load"]
 
 # fmt: off
 SUFFIXES = frozenset((
@@ -41,13 +40,13 @@ _SETS = frozenset(("train", "val", "validation", "test"))
 def load(
     folder: Path, *, manifest: str | os.PathLike[str] | Literal[False] | None = None
 ) -> Dataset:
-    """Read a folder of images; the images themselves are read when asked for.
+    """Read a folder of images; the images themselves are read on demand.
 
-    Without a manifest the class of a image is the first sub-folder on its path, and the order is
-    that of the sorted paths; images in the folder itself have no class (-1).  If all images lie
-    below ``train`` and ``test`` or ``val``, those are the official sets, and the class is the next
-    folder.  With a manifest, its rows are the items, in its order, and its labels count if it has
-    any.  ``manifest=False`` overlooks a manifest that is there.
+    Without a manifest the class of an image is the first sub-folder on its path, and items are
+    sorted by path; images in the folder itself have no class (-1).  If all images lie below
+    ``train`` and ``test`` or ``val``, those are the official sets, and the next folder is the
+    class.  With a manifest, its rows are the items, in its order, and its labels, if it has any,
+    are the classes.  ``manifest=False`` ignores a manifest that is there.
     """
     root = _existing_folder(folder)
     found = find_images(root)
@@ -55,7 +54,7 @@ def load(
     rows = None if table is None else read_manifest(table, root)
     paths = found.paths if rows is None else tuple(row.path for row in rows)
     if not paths:
-        raise FileError(f"{root}: has no images; a image's name ends in {_some_suffixes()}.")
+        raise FileError(f"{root}: has no images; an image's name ends in {_some_suffixes()}.")
     notes = [f"{len(paths):,} images; {found.skipped()}."]
     sets, classes = classes_by_folder(paths)
     tags: dict[str, Any] = {}
@@ -80,20 +79,20 @@ def load(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Images below a folder: their paths relative to it, with ``/``, sorted; and what was not."""
+class FoundImages:
+    """Images below a folder, as sorted paths relative to it, and counts of the other files."""
 
     paths: tuple[str, ...]
     n_hidden: int = 0
     n_others: int = 0
 
     def skipped(self) -> str:
-        """What was passed over, in words."""
-        return f"{self.n_hidden} hidden and {self.n_others} other files passed over"
+        """A phrase about the files that are not images."""
+        return f"{self.n_hidden} hidden and {self.n_others} other files skipped"
 
 
-def find_images(root: Path) -> Found:
-    """Images at any depth, by the ends of their names; links to folders are followed once."""
+def find_images(root: Path) -> FoundImages:
+    """Images at any depth, recognised by suffix; follows each link to a folder once."""
     paths: list[str] = []
     n_hidden = n_others = 0
     seen: set[str] = set()
@@ -112,13 +111,13 @@ def find_images(root: Path) -> Found:
                 paths.append(f"{prefix}{entry.name}")
             else:
                 n_others += not (prefix == "" and entry.name in MANIFESTS)
-    return Found(tuple(sorted(paths)), n_hidden, n_others)
+    return FoundImages(tuple(sorted(paths)), n_hidden, n_others)
 
 
 def classes_by_folder(
     paths: Sequence[str],
 ) -> tuple[dict[str, NDArray[np.intp]], list[str | None]]:
-    """The official sets if the first folders are such, and each image's class if it has one."""
+    """The official sets, if the first folders are such, and the class of each image or None."""
     parts = [path.split("/")[:-1] for path in paths]
     firsts = {part[0] if part else "" for part in parts}
     if not ("train" in firsts and len(firsts) > 1 and firsts <= _SETS):
@@ -133,7 +132,7 @@ def classes_by_folder(
 def class_numbers(
     classes: Sequence[str | None],
 ) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
-    """Labels and their names; None for all is no labels, None for some is -1.
+    """Labels and class names; no labels if all classes are None, -1 if some are.
 
     Names are sorted, as numbers if all of them are.
     """
@@ -175,14 +174,14 @@ def _manifest_in(
     return there[0] if there else None
 
 
-def _about_manifest(table: Path | None, rows: Sequence[Row], found: Found) -> str:
+def _about_manifest(table: Path | None, rows: Sequence[ManifestRow], found: FoundImages) -> str:
     n_left = len(set(found.paths) - {row.path for row in rows})
     name = "" if table is None else table.name
-    return f"rows, labels and tags as in {name}; {n_left} images not in it were left out."
+    return f"rows, labels and tags as in {name}; {n_left} images not in it were skipped."
 
 
-def _tags(rows: Sequence[Row]) -> dict[str, Any]:
-    """Multi-hot tags as a sparse array, columns sorted by name; nothing if no row has any."""
+def _tags(rows: Sequence[ManifestRow]) -> dict[str, Any]:
+    """Multi-hot tags as a sparse array, columns sorted by name; empty if no row has tags."""
     from scipy.sparse import csr_array
 
     names = sorted({tag for row in rows for tag in row.tags})
@@ -205,7 +204,7 @@ SPEC = DatasetSpec(
     title="Your own images: a folder, its sub-folders as classes, or a manifest",
     load=load,
     layout=(
-        "a folder of images, one sub-folder a class; or manifest.csv or manifest.jsonl in it, "
+        "a folder of images, one sub-folder per class; or manifest.csv or manifest.jsonl in it, "
         "with the columns path, label and tags."
     ),
     citation="",

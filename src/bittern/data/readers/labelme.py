@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.data.dataset import Dataset
-from bittern.data.spec import DatasetSpec, Source
+from bittern.data.dataset import Dataset, DatasetSpec, RemoteFile
 from bittern.errors import FileError
-from bittern.io.finding import find_file
+from bittern.io.files import find_file
 from bittern.io.hdf5 import stored_datasets
 from bittern.io.matlab import matlab_version, read_matrices
 
@@ -20,13 +19,13 @@ __all__ = ["SPEC", "load"]
 DIM, PUBLISHED = 512, 22_019
 NAMES = ("LabelMe_gist.mat", "LabelMe_GIST.mat", "labelme_gist.mat")
 SETS = {"train": "ndxtrain", "test": "ndxtest"}  # the file counts positions from 1
-WANTED = ("gist", *SETS.values())  # DistLM, seg and the rest are large, and not read
+WANTED = ("gist", *SETS.values())  # DistLM, seg and others are large and not read
 
 
 def load(folder: Path) -> Dataset:
-    """The descriptors as float32, and the publisher's train and test sets where the file has them.
+    """The descriptors as float32, and the publisher's train and test sets if the file has them.
 
-    MATLAB 5 and 7.3 files; ``gist`` may lie in rows or in columns, the side of 512 tells.
+    Reads MATLAB 5 and 7.3 files, with descriptors in rows or in columns (the side of 512).
     """
     source = folder if folder.is_file() else find_file(folder, NAMES, ("", "data"))
     if source is None:
@@ -52,7 +51,7 @@ def load(folder: Path) -> Dataset:
 
 
 def _variables(source: Path) -> dict[str, NDArray[Any]]:
-    """What the file has of the wanted variables, with MATLAB's rows as rows."""
+    """The wanted variables that the file has, in MATLAB's orientation."""
     version = matlab_version(source)
     if version is None:
         raise FileError(f"{source}: is neither a MATLAB 5 nor a MATLAB 7.3 file.")
@@ -63,7 +62,7 @@ def _variables(source: Path) -> dict[str, NDArray[Any]]:
 
 
 def _matlab_73(source: Path) -> dict[str, NDArray[Any]]:
-    """HDF5 stores MATLAB's columns as rows, so everything is turned back."""
+    """HDF5 stores MATLAB's columns as rows, so everything is transposed."""
     stored = {name: found for name, found in stored_datasets(source).items() if name in WANTED}
     for name, found in stored.items():
         if found.dtype.kind not in "iuf" or len(found.shape) != 2:
@@ -86,7 +85,7 @@ def _rows(gist: NDArray[Any], source: Path) -> NDArray[np.float32]:
 
 
 def _positions(numbers: NDArray[Any], n: int, key: str, source: Path) -> NDArray[np.intp]:
-    """Positions from 0; the file counts from 1."""
+    """Positions counted from 0; the file counts from 1."""
     flat = numbers.ravel()
     if not (np.isfinite(flat).all() and ((flat >= 1) & (flat <= n) & (flat % 1 == 0)).all()):
         raise FileError(f"{source}: '{key}' must be whole numbers from 1 to {n}.")
@@ -105,7 +104,7 @@ SPEC = DatasetSpec(
     licence="none stated with the file; the images are LabelMe's",
     folder="labelme",
     sources=(
-        Source(
+        RemoteFile(
             "http://www.cs.toronto.edu/~norouzi/research/mlh/data/LabelMe_gist.mat",
             "LabelMe_gist.mat",
         ),

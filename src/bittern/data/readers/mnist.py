@@ -1,44 +1,39 @@
-"""MNIST and Fashion-MNIST: 70,000 grey images of 28 × 28 pixels in 10 classes."""
+"""MNIST and Fashion-MNIST: 70,000 grey images of 28 × 28 pixels in 10 classes, in idx files."""
 
 from __future__ import annotations
 
+import gzip
+import math
+import os
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.data.dataset import Dataset
-from bittern.data.readers.idx import read_idx
-from bittern.data.spec import DatasetSpec, Source
-from bittern.data.stacked import StackedRows
+from bittern.data.dataset import Dataset, DatasetSpec, RemoteFile
+from bittern.data.rows import StackedRows
 from bittern.errors import FileError
-from bittern.io.finding import find_file
+from bittern.io.files import existing_file, find_file, reading, refuse_excess
 
-__all__ = ["FASHION_MNIST", "MNIST"]
+__all__ = ["FASHION_MNIST", "MNIST", "read_idx"]
+
 
 SIDE = 28
-PLACES = ("", "raw", "MNIST/raw", "FashionMNIST/raw")  # torchvision's folders as well
+PLACES = ("", "raw", "MNIST/raw", "FashionMNIST/raw")  # torchvision's folders too
 PUBLISHED = {"train": 60_000, "test": 10_000}
 STEMS = {"train": "train", "test": "t10k"}
 CLOTHES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-)
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+    "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
 DIGITS = tuple("0123456789")
+IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
 def _load(name: str, folder: Path) -> Dataset:
-    """The images in the official order: train, then test; those of plain files stay there."""
+    """The images in the official order: train, then test; plain files are memory-mapped."""
     spec, class_names = {
         "mnist": (MNIST, DIGITS),
         "fashion-mnist": (FASHION_MNIST, CLOTHES),
@@ -87,8 +82,70 @@ def _find(folder: Path, stem: str, kind: str, spec: DatasetSpec) -> Path:
     return found
 
 
-def _sources(base: str, md5: dict[str, str]) -> tuple[Source, ...]:
-    return tuple(Source(base + name, name, f"md5:{digest}") for name, digest in md5.items())
+def read_idx(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """The array of an idx file, plain (memory-mapped) or compressed by gzip.
+
+    The format: two zero bytes, a type code, the number of dimensions, each dimension as a
+    big-endian int32, then the numbers, big-endian.
+    """
+    source = existing_file(path)
+    with source.open("rb") as file:
+        if file.read(2) == b"\x1f\x8b":
+            return _decompressed(source)
+        file.seek(0)
+        header = _header(source, file)
+    _refuse_length(source, header, source.stat().st_size - header.start)
+    if header.n_bytes == 0:
+        return np.empty(header.shape, header.dtype)
+    return np.memmap(source, header.dtype, "r", header.start, header.shape)
+
+
+class _Header(NamedTuple):
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    start: int  # byte of the first number
+
+    @property
+    def n_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def _decompressed(source: Path) -> NDArray[Any]:
+    with reading(source, "gzip file"), gzip.open(source) as stream:
+        header = _header(source, stream)
+        refuse_excess(source, header.n_bytes, source.stat().st_size, "its header")
+        content = stream.read(header.n_bytes + 1)
+        _refuse_length(source, header, len(content))
+    return np.frombuffer(content, header.dtype).reshape(header.shape)
+
+
+def _header(source: Path, stream: IO[bytes] | gzip.GzipFile) -> _Header:
+    magic = stream.read(4)
+    if (
+        len(magic) < 4
+        or magic[:2] != b"\0\0"
+        or magic[2] not in IDX_TYPES
+        or not 1 <= magic[3] <= 8
+    ):
+        raise FileError(f"{source}: not an idx file, it starts with {magic.hex(' ') or 'nothing'}.")
+    sizes = stream.read(4 * magic[3])
+    if len(sizes) < 4 * magic[3]:
+        raise FileError(f"{source}: is truncated inside its header.")
+    shape = tuple(np.frombuffer(sizes, ">u4").tolist())
+    return _Header(np.dtype(IDX_TYPES[magic[2]]), shape, 4 + len(sizes))
+
+
+def _refuse_length(source: Path, header: _Header, length: int) -> None:
+    if length != header.n_bytes:
+        held = "fewer" if length < header.n_bytes else "more"
+        raise FileError(
+            f"{source}: an array of shape {header.shape} has {header.n_bytes} bytes, "
+            f"the file holds {held}."
+        )
+
+
+def _sources(base: str, md5: dict[str, str]) -> tuple[RemoteFile, ...]:
+    return tuple(RemoteFile(base + name, name, f"md5:{digest}") for name, digest in md5.items())
 
 
 LAYOUT = (
@@ -104,7 +161,7 @@ MNIST = DatasetSpec(
     citation="LeCun-Bottou-Bengio-Haffner-1998",
     licence="none stated by its authors",
     folder="mnist",
-    # A mirror: the authors' own page no longer serves the files; the checksums are of theirs.
+    # A mirror: the authors' page no longer serves the files; the checksums are of the originals.
     sources=_sources(
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         {

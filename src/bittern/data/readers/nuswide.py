@@ -1,16 +1,16 @@
 """NUS-WIDE: 269,648 Flickr images, 81 concepts, visual words and the tags of their owners.
 
-What is read, in the publisher's files below the folder:
+Files of the publisher below the folder:
 
 - ``ImageList/Imagelist.txt``, and ``TrainImagelist.txt`` and ``TestImagelist.txt`` for the official
   sets;
 - ``ConceptsList/Concepts81.txt``, the names and order of the concepts;
-- ``Groundtruth/AllLabels/Labels_*.txt``, one 0 or 1 a line; else one table ``AllLabels81.txt``;
-  else ``Groundtruth/TrainTestLabels/Labels_*_Train.txt`` and ``_Test.txt``, put in the order of the
+- ``Groundtruth/AllLabels/Labels_*.txt``, one 0 or 1 per line; or one table ``AllLabels81.txt``;
+  or ``Groundtruth/TrainTestLabels/Labels_*_Train.txt`` and ``_Test.txt``, put in the order of the
   list;
-- ``Low_Level_Features/BoW_int.dat``, 500 counts a line;
+- ``Low_Level_Features/BoW_int.dat``, 500 counts per line;
 - ``NUS_WID_Tags``: ``AllTags1k.txt`` and ``AllTags81.txt``, tables of 0 and 1; for the 5,018 tags
-  ``All_Tags.txt``, an id and any words a line, of which those in ``Final_Tag_List.txt`` are taken.
+  ``All_Tags.txt``, an id and words per line, of which those in ``Final_Tag_List.txt`` are used.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import check_count
-from bittern.data.dataset import Dataset
-from bittern.data.rows import ImageFiles, Rows, SparseRows
-from bittern.data.spec import DatasetSpec
+from bittern.data.dataset import Dataset, DatasetSpec
+from bittern.data.images import ImageFiles
+from bittern.data.rows import Rows, SparseRows
 from bittern.errors import FileError
 from bittern.io.files import existing_file
 from bittern.io.text import (
@@ -43,7 +43,7 @@ N_IMAGES, N_CONCEPTS, N_VISUAL_WORDS = 269_648, 81, 500
 
 @dataclass(frozen=True, slots=True)
 class TagTable:
-    """Tags that may be the second modality: their file, the list of their names, how many."""
+    """Tags for the second modality: their file, the list of their names, their number."""
 
     table: str
     names: str
@@ -65,10 +65,10 @@ def load(
 ) -> Dataset:
     """Read NUS-WIDE; ``concepts=21`` and ``concepts=10`` are the papers' subsets.
 
-    With ``concepts=k`` only the k most frequent concepts are kept (ties by their order), and only
-    the items that have one of them.  ``text`` adds ``"tags1k"``, ``"tags5018"`` or ``"tags81"`` as
+    ``concepts=k`` keeps only the k most frequent concepts (ties by their order) and the items that
+    have one of them.  ``text`` adds ``"tags1k"``, ``"tags5018"`` or ``"tags81"`` as
     a second modality of sparse rows.  ``image`` is ``"bow"``, or ``"files"`` for the images
-    themselves, which the publisher sends on request, below ``Flickr``.
+    themselves below ``Flickr``, which the publisher sends on request.
     """
     root = Path(folder)
     ids = _names(root, "Imagelist.txt")
@@ -99,7 +99,7 @@ def load(
 
 
 def _place(root: Path, name: str) -> Path:
-    """Where a file of this name is: at its publisher's place, or in the folder itself."""
+    """Where a file of this name is: in the publisher's folder, or in the folder itself."""
     folders = (
         ".",
         "ImageList",
@@ -127,7 +127,7 @@ def _names(root: Path, name: str) -> NDArray[np.str_]:
 
 
 def _ground_truth(root: Path, ids: NDArray[np.str_]) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
-    """Names of the concepts, and which image has which."""
+    """Names of the concepts, and the concepts of each image."""
     path = existing_file(_place(root, "Concepts81.txt"))
     names = tuple(read_lines(path).tolist())
     if len(names) != N_CONCEPTS or len(set(names)) != N_CONCEPTS:
@@ -151,7 +151,7 @@ def _ground_truth(root: Path, ids: NDArray[np.str_]) -> tuple[tuple[str, ...], N
 def _from_parts(
     root: Path, folder: Path, names: tuple[str, ...], ids: NDArray[np.str_]
 ) -> NDArray[np.bool_]:
-    """Labels of the official sets, one after the other, put in the order of the image list."""
+    """Labels of the official sets, put in the order of the image list."""
     tags = np.zeros((len(ids), N_CONCEPTS), bool)
     seen = np.zeros(len(ids), bool)
     for part in ("Train", "Test"):
@@ -177,7 +177,7 @@ def _one_column(path: Path, n_rows: int) -> NDArray[np.bool_]:
 
 
 def _most_frequent(tags: NDArray[np.bool_], k: int) -> NDArray[np.intp]:
-    """The columns with most ones, in their own order; of equals the earlier."""
+    """The columns with the most ones, ascending; ties go to the earlier column."""
     return np.sort(np.argsort(-tags.sum(axis=0), kind="stable")[:k])
 
 
@@ -243,7 +243,7 @@ def _positions(root: Path, name: str, ids: NDArray[np.str_]) -> NDArray[np.intp]
 def _official(
     root: Path, ids: NDArray[np.str_], keep: NDArray[np.intp]
 ) -> dict[str, NDArray[np.intp]]:
-    """Train and test positions among the kept items, where the lists are there."""
+    """Train and test positions among the kept items, if the lists are there."""
     lists = {"train": "TrainImagelist.txt", "test": "TestImagelist.txt"}
     if not all(_place(root, name).exists() for name in lists.values()):
         return {}

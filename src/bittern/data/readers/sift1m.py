@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,33 +10,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.data.dataset import Dataset
-from bittern.data.readers.vectors import read_vectors
-from bittern.data.spec import DatasetSpec, Source
-from bittern.data.stacked import StackedRows
+from bittern.data.dataset import Dataset, DatasetSpec, RemoteFile
+from bittern.data.rows import StackedRows
 from bittern.errors import FileError
+from bittern.io.files import existing_file
 from bittern.io.hdf5 import StoredDataset, stored_datasets
+from bittern.registry import Registry
 
-__all__ = ["SPEC", "GroundTruth", "ground_truth", "load"]
+__all__ = ["SPEC", "GroundTruth", "ground_truth", "load", "read_vectors"]
+
 
 DIM = 128
 PUBLISHED = {"database": 1_000_000, "train": 100_000, "query": 10_000}
 PLACES = ("", "sift", "siftsmall")
+VECTOR_TYPES: Registry[str] = Registry(
+    "ending of vector files", {".fvecs": "<f4", ".bvecs": "u1", ".ivecs": "<i4"}
+)
+BLOCK = 1 << 16  # rows whose dimensions are compared at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroundTruth:
     """The nearest database items of each query, nearest first, as positions in the database.
 
-    The database comes first in the dataset, so these are positions in the dataset as well.
+    The database comes first in the dataset, so these are also positions in the dataset.
     """
 
     neighbours: NDArray[np.int32]  # (n_queries, k)
-    distances: NDArray[Any] | None = None  # (n_queries, k), Euclidean; in the HDF5 file only
+    distances: NDArray[Any] | None = None  # (n_queries, k), Euclidean; only in the HDF5 file
 
 
 def load(folder: Path) -> Dataset:
-    """The descriptors in one order: database (base), then train (learn), then queries.
+    """The descriptors in the order database (base), train (learn), queries.
 
     Rows stay in their files until they are read.  The HDF5 file has no learning set.
     """
@@ -74,17 +80,44 @@ def ground_truth(folder: Path) -> GroundTruth:
     near = truth.neighbours
     if len(near) != len(parts["query"]):
         raise FileError(
-            f"{source}: neighbours of {len(near)} queries, there are {len(parts['query'])}."
+            f"{source}: has neighbours of {len(near)} queries, but there are {len(parts['query'])}."
         )
     if near.min(initial=0) < 0 or near.max(initial=0) >= len(parts["database"]):
         raise FileError(
-            f"{source}: neighbours must be among the {len(parts['database'])} of the database."
+            f"{source}: neighbours must be positions in the database of {len(parts['database'])}."
         )
     if truth.distances is not None and truth.distances.shape != near.shape:
         raise FileError(
             f"{source}: distances of shape {truth.distances.shape}, neighbours {near.shape}."
         )
     return truth
+
+
+def read_vectors(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """The ``(n, dim)`` rows of an .fvecs, .bvecs or .ivecs file as a read-only memory map.
+
+    Each row is its dimension, a little-endian int32, followed by that many float32 (.fvecs), uint8
+    (.bvecs) or int32 (.ivecs), also little-endian.
+    """
+    source = existing_file(path)
+    if source.suffix not in VECTOR_TYPES:
+        raise FileError(f"{source}: {VECTOR_TYPES.refusal(source.suffix)}")
+    kind = np.dtype(VECTOR_TYPES[source.suffix])
+    size = source.stat().st_size
+    dim = _dimension(source)
+    row = np.dtype([("dim", "<i4"), ("row", kind, (dim,))])
+    if size % row.itemsize:
+        raise FileError(
+            f"{source}: is truncated or of another type: rows of {dim} numbers have "
+            f"{row.itemsize} bytes, and {size} is not a multiple of that."
+        )
+    records = np.memmap(source, row, "r")
+    for start in range(0, len(records), BLOCK):
+        wrong = records["dim"][start : start + BLOCK] != dim
+        if wrong.any():
+            row_number = start + int(wrong.argmax())
+            raise FileError(f"{source}: row {row_number} has another dimension than row 0 ({dim}).")
+    return records["row"]
 
 
 def _parts(folder: Path) -> dict[str, NDArray[Any]]:
@@ -136,7 +169,7 @@ def _sibling(base: Path, what: str, endings: tuple[str, ...]) -> Path:
     for ending in endings:
         if (path := base.with_name(stem + ending)).is_file():
             return path
-    raise FileError(f"{base.with_name(stem + endings[0])}: no such file; sift1m has it.")
+    raise FileError(f"{base.with_name(stem + endings[0])}: no such file; sift1m needs it.")
 
 
 def _numbers(stored: dict[str, StoredDataset], name: str, source: Path) -> NDArray[Any]:
@@ -151,6 +184,17 @@ def _numbers(stored: dict[str, StoredDataset], name: str, source: Path) -> NDArr
     return found.read()
 
 
+def _dimension(source: Path) -> int:
+    with source.open("rb") as file:
+        head = file.read(4)
+    if len(head) < 4:
+        raise FileError(f"{source}: has no vectors, the file has {len(head)} bytes.")
+    dim = int(np.frombuffer(head, "<i4")[0])
+    if not 1 <= dim <= source.stat().st_size:
+        raise FileError(f"{source}: a vector cannot have dimension {dim}.")
+    return dim
+
+
 SPEC = DatasetSpec(
     name="sift1m",
     title="SIFT1M: 1,000,000 SIFT descriptors of 128 dimensions",
@@ -163,7 +207,7 @@ SPEC = DatasetSpec(
     licence="none stated with the files; see http://corpus-texmex.irisa.fr",
     folder="sift1m",
     sources=(
-        Source(
+        RemoteFile(
             "ftp://ftp.irisa.fr/local/texmex/corpus/sift.tar.gz",
             "sift.tar.gz",
             unpack=(

@@ -1,54 +1,57 @@
 """TRECVID 2003: keyframes of news video, what was said in each shot, topics and judgements.
 
-What is read below the folder:
+Files below the folder:
 
 - ``keyframes``: images at any depth, named by their shot, ``shot12_34_RKF.jpg`` or
-  ``shot12_34.jpg``; those of sub-shots (``_NRKF_``) are passed over, so that there is one a shot;
-- ``transcripts.tsv``, lines of a shot and its text with a tab between; or ``transcripts``, a folder
-  of ``shot12_34.txt``; without either there is no text;
+  ``shot12_34.jpg``; those of sub-shots (``_NRKF_``) are skipped, so that there is one per shot;
+- ``transcripts.tsv``, with lines of a shot, a tab and its text; or ``transcripts``, a folder of
+  ``shot12_34.txt``; without either there is no text;
 - ``topics``: NIST's topics in ``.xml``, ``.txt`` or ``.topics`` files, and the example images;
-- the judgements in TREC's form, in the one file whose name has ``qrels`` in it.
+- the judgements in TREC's format, in the one file whose name contains ``qrels``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bittern.data.dataset import Dataset
+from bittern.checks import PositionArray
+from bittern.data.dataset import Dataset, DatasetSpec
+from bittern.data.images import ImageFiles
 from bittern.data.readers import folder as folders
-from bittern.data.rows import ImageFiles, Rows, Texts
-from bittern.data.spec import DatasetSpec
-from bittern.data.topicfiles import Topic, read_topics
+from bittern.data.rows import Rows, Texts
 from bittern.errors import FileError, InputError
+from bittern.io.files import existing_file
 from bittern.io.trec import Qrels, read_qrels
 
-__all__ = ["SPEC", "Topics", "load", "topics"]
+__all__ = ["SPEC", "Topic", "Topics", "load", "read_topics", "topics"]
 
 N_SHOTS, N_TOPICS = 32_318, 25
-_LONGEST_TEXT = 1 << 20  # octets said in one shot
+_MAX_TRANSCRIPT_BYTES = 1 << 20  # of one shot
+_MAX_TOPIC_BYTES = 1 << 24  # of a file of topics
+_DECLARATION = re.compile(r"<![A-Za-z][^<>\[\]]*>")
+_LONE_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Topics:
     """Topics, their example images, and the positions of the shots that are relevant to each.
 
-    ``relevant[t]`` ascends, and counts in the order of the dataset that :func:`load` gives;
-    ``missing`` names example images that the folder lacks, and ``unseen[t]`` counts relevant
-    shots that have no keyframe.
+    ``relevant[t]`` are ascending positions in the dataset of :func:`load`; ``unseen[t]`` counts
+    relevant shots without a keyframe; ``missing`` names example images that the folder lacks.
     """
 
     ids: tuple[str, ...]  # without leading zeros
     descriptions: tuple[str, ...]
     examples: tuple[tuple[Path, ...], ...]
-    relevant: tuple[NDArray[np.intp], ...]
+    relevant: tuple[PositionArray, ...]
     unseen: tuple[int, ...]
     missing: tuple[str, ...] = ()
 
@@ -66,10 +69,10 @@ class Topics:
 
 
 def load(folder: Path) -> Dataset:
-    """Read the keyframes, and what was said, of every shot.
+    """Read the keyframe and the transcript of every shot.
 
-    The tags of a shot are the topics that it is relevant to, where the judgements are there;
-    :func:`topics` gives the topics themselves.
+    The tags of a shot are the topics that it is relevant to, if the judgements are there;
+    :func:`topics` reads the topics themselves.
     """
     root = Path(folder)
     shots = _shots(root)
@@ -97,7 +100,7 @@ def topics(folder: Path) -> Topics:
     given = _topics_in(root)
     qrels = _qrels_in(root)
     if qrels is None:
-        raise FileError(f"{root}: has no file of judgements; its name has qrels in it.")
+        raise FileError(f"{root}: has no file of judgements, whose name contains qrels.")
     position = {shot: i for i, shot in enumerate(_shots(root).ids)}
     judged = _relevant_shots(qrels)
     images = _example_images(root)
@@ -118,6 +121,31 @@ def topics(folder: Path) -> Topics:
         unseen=tuple(unseen),
         missing=tuple(sorted(missing)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A search task: its number without leading zeros, a description and example images."""
+
+    number: str
+    description: str
+    examples: tuple[str, ...]  # paths or addresses as in the file
+
+
+def read_topics(path: Path) -> list[Topic]:
+    """The topics of a file, in its order.
+
+    NIST's files are not always XML: a file may hold one ``videoTopic``, many inside
+    ``videoTopics``, or several documents one after another, with free comments and unescaped ``&``.
+    So comments and declarations are removed and the rest is put inside one element; no entity is
+    ever declared, so that nothing outside the file is read and nothing grows.
+    """
+    text = _plain(path)
+    try:
+        tree = ElementTree.fromstring(f"<all>{text}</all>")
+    except (ElementTree.ParseError, ValueError) as error:
+        raise FileError(f"{path}: not a readable file of topics ({error}).") from error
+    return [_topic(path, node) for node in _named(tree, "videotopic")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,33 +191,36 @@ def _transcripts(root: Path) -> dict[str, str] | None:
     if table.exists():
         return _from_table(table)
     if place.is_dir():
-        return {path.stem: _text(path).strip() for path in sorted(place.rglob("*.txt"))}
+        return {
+            path.stem: _text(path, _MAX_TRANSCRIPT_BYTES, "one shot").strip()
+            for path in sorted(place.rglob("*.txt"))
+        }
     return None
 
 
 def _from_table(path: Path) -> dict[str, str]:
     texts: dict[str, str] = {}
-    for number, line in enumerate(_text(path, None).split("\n"), start=1):
+    for number, line in enumerate(_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         shot, tab, text = line.partition("\t")
         if not tab or not shot.strip():
             raise FileError(f"{path}, line {number}: a line must be a shot, a tab and its text.")
         if shot.strip() in texts:
-            raise FileError(f"{path}, line {number}: the shot {shot.strip()[:40]} comes again.")
+            raise FileError(f"{path}, line {number}: the shot {shot.strip()[:40]} is repeated.")
         texts[shot.strip()] = text.strip()
     if not texts:
         raise FileError(f"{path}: has no lines.")
     return texts
 
 
-def _text(path: Path, most: int | None = _LONGEST_TEXT) -> str:
+def _text(path: Path, most: int | None = None, what: str = "") -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise FileError(f"{path}: cannot be read ({error.strerror}).") from error
     if most is not None and len(content) > most:
-        raise FileError(f"{path}: has {len(content):,} bytes, more than one shot can say.")
+        raise FileError(f"{path}: has {len(content):,} bytes, too many for {what}.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -200,7 +231,7 @@ def _about_texts(root: Path, texts: dict[str, str], shots: Sequence[str]) -> str
     n_both = len(texts.keys() & set(shots))
     if not n_both:
         raise FileError(
-            f"{root}: no transcript is of a shot that has a keyframe; the first is of "
+            f"{root}: no transcript belongs to a shot with a keyframe; the first is of "
             f"{next(iter(texts), 'none')!r}, the first keyframe of {shots[0]!r}."
         )
     return (
@@ -240,7 +271,7 @@ def _qrels_in(root: Path) -> Qrels | None:
 
 
 def _relevant_shots(qrels: Qrels) -> dict[str, list[str]]:
-    """Shots with a positive gain, by the number of the topic; every judged topic is there."""
+    """Shots with a positive gain for every judged topic, by its number."""
     shots: dict[str, list[str]] = {}
     for q, name in enumerate(qrels.query_ids.tolist()):
         rows = slice(qrels.offsets[q], qrels.offsets[q + 1])
@@ -264,20 +295,67 @@ def _topics_in(root: Path) -> list[Topic]:
     numbers = [topic.number for topic in given]
     repeated = [number for number in numbers if numbers.count(number) > 1]
     if repeated:
-        raise FileError(f"{place}: the topic {repeated[0]} comes twice.")
+        raise FileError(f"{place}: the topic {repeated[0]} is repeated.")
     return sorted(given, key=lambda topic: _natural(topic.number))
 
 
 def _example_images(root: Path) -> dict[str, Path]:
-    """Images below ``topics`` by their names in lower case; the first of two wins."""
+    """Images below ``topics`` by their names in lower case; the first of equal names."""
     place = root / "topics"
     found = folders.find_images(place).paths
     return {_base(path): place / path for path in reversed(found)}
 
 
 def _base(source: str) -> str:
-    """The file's own name, in lower case, of a path or an address."""
+    """The file name, in lower case, of a path or an address."""
     return PurePosixPath(unquote(source).replace("\\", "/")).name.lower()
+
+
+def _plain(path: Path) -> str:
+    """The elements of a file, without comments and declarations."""
+    text = _text(existing_file(path), _MAX_TOPIC_BYTES, "topics")
+    text = _without(path, text, "<!--", "-->")
+    text = _without(path, text, "<?", "?>")
+    text = _DECLARATION.sub(" ", text)
+    if "<!" in text:
+        raise FileError(f"{path}: declares entities or elements, which is not allowed in topics.")
+    return _LONE_AMPERSAND.sub("&amp;", text)
+
+
+def _without(path: Path, text: str, start: str, stop: str) -> str:
+    """``text`` without the passages from ``start`` to ``stop``."""
+    parts, at = [], 0
+    while (begin := text.find(start, at)) >= 0:
+        end = text.find(stop, begin + len(start))
+        if end < 0:
+            raise FileError(f"{path}: opens {start} and never closes it; it may be truncated.")
+        parts.append(text[at:begin])
+        at = end + len(stop)
+    return "".join([*parts, text[at:]])
+
+
+def _topic(path: Path, node: ElementTree.Element) -> Topic:
+    number = _attribute(node, "num").lstrip("0")
+    if not number.isascii() or not number.isdigit() or len(number) > 9:
+        raise FileError(f"{path}: a topic's num must be a number, got {number[:20]!r}.")
+    texts = [
+        _attribute(child, "text") or child.text or "" for child in _named(node, "textdescription")
+    ]
+    if not any(text.strip() for text in texts):
+        raise FileError(f"{path}: topic {number} has no textDescription.")
+    sources = [_attribute(child, "src") for child in _named(node, "imageexample")]
+    examples = tuple(source for source in sources if source)
+    return Topic(number, " ".join(" ".join(texts).split()), examples)
+
+
+def _named(node: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
+    """Elements below ``node`` of this name, in any case."""
+    return (child for child in node.iter() if str(child.tag).lower() == name)
+
+
+def _attribute(node: ElementTree.Element, name: str) -> str:
+    found = (value for key, value in node.attrib.items() if key.lower() == name)
+    return next(found, "").strip()
 
 
 SPEC = DatasetSpec(

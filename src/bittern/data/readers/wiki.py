@@ -1,6 +1,6 @@
 """Wiki: 2,866 sections of Wikipedia's featured articles, each with its image.
 
-One of three forms is read, the first that is there:
+Reads the first of three forms that is there:
 
 - ``raw_features.mat`` (``I_tr``, ``T_tr``, ``I_te``, ``T_te``) with ``trainset_txt_img_cat.list``
   and ``testset_txt_img_cat.list`` (text id, image id, category 1…10, tab-separated), as published;
@@ -19,28 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import check_vectors
-from bittern.data.dataset import Dataset
-from bittern.data.spec import DatasetSpec
+from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.errors import FileError, InputError
-from bittern.io.array_files import read_mat, read_npz
 from bittern.io.files import existing_file
+from bittern.io.matlab import read_mat
+from bittern.io.npz import read_arrays
 from bittern.io.text import read_lines
 
 __all__ = ["CATEGORIES", "SPEC", "load"]
 
 # The publisher's categories.list, in the order of the numbers 1…10.
 CATEGORIES = (
-    "art",
-    "biology",
-    "geography",
-    "history",
-    "literature",
-    "media",
-    "music",
-    "royalty",
-    "sport",
-    "warfare",
-)
+    "art", "biology", "geography", "history", "literature",
+    "media", "music", "royalty", "sport", "warfare",
+)  # fmt: skip
 N_TRAIN, N_TEST, N_VISUAL_WORDS, N_TOPICS = 2173, 693, 128, 10
 _FEATURES = ("I_tr", "T_tr", "I_te", "T_te")
 _LABELS = ("L_tr", "L_te")
@@ -48,7 +40,7 @@ _LABELS = ("L_tr", "L_te")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Files:
-    """What a form of the dataset gives: six arrays, ids if it has them, and the file to name."""
+    """The content of one form: six arrays, ids if it has them, and the file for errors."""
 
     arrays: dict[str, NDArray[Any]]
     path: Path
@@ -86,7 +78,7 @@ def _find(root: Path) -> Callable[[Path], _Files]:
         "raw_features.mat": _published,
         "wiki_data.mat": lambda folder: _with_labels(folder / "wiki_data.mat", read_mat),
         "wikiData.mat": lambda folder: _with_labels(folder / "wikiData.mat", read_mat),
-        "wiki.npz": lambda folder: _with_labels(folder / "wiki.npz", read_npz),
+        "wiki.npz": lambda folder: _with_labels(folder / "wiki.npz", read_arrays),
     }
     for name, form in forms.items():
         if (root / name).exists():
@@ -109,7 +101,7 @@ def _with_labels(path: Path, read: Callable[..., dict[str, NDArray[Any]]]) -> _F
 
 
 def _category_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
-    """Ids, as text id and image id joined by a stroke, and categories of a list file."""
+    """Ids (text id and image id joined by a slash) and categories of a list file."""
     lines = read_lines(existing_file(path)).tolist()
     rows = [line.split() for line in lines]
     for number, row in enumerate(rows, start=1):

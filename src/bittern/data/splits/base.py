@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from dataclasses import dataclass, field, fields
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +15,9 @@ from numpy.typing import NDArray
 
 from bittern.checks import PositionArray, check_count, check_positions, check_same_length
 from bittern.data.dataset import Dataset
-from bittern.errors import InputError
+from bittern.errors import FileError, InputError
+from bittern.io.files import atomic_write, existing_file
+from bittern.registry import Registry
 
 if TYPE_CHECKING:
     from bittern.data.leaks import LeakReport
@@ -23,29 +27,29 @@ __all__ = ["SETS", "Split"]
 SETS = ("train", "validation_queries", "validation_database", "queries", "database")
 
 
-def _nothing() -> PositionArray:
+def _empty() -> PositionArray:
     return np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Split:
-    """PositionArray of five sets of a dataset of ``n_items``, sorted and distinct.
+    """Five sets of positions, sorted and distinct, in a dataset of ``n_items``.
 
     ``parts`` lists the pairs (inner, outer) of sets where the first lies inside the second on
-    purpose.  All other pairs are *walls*: they share nothing, which is verified here; so whoever
-    holds a ``Split`` knows which sets overlap.  Queries and database are never empty; validation
-    queries and database are both there or both not.
+    purpose.  All other pairs are disjoint, which is verified here, so a ``Split`` always states
+    which sets overlap.  Queries and database are never empty; validation queries and validation
+    database are both given or both empty.
 
-    ``random_state`` and ``run`` are None where nothing was drawn at random.
+    ``random_state`` and ``run`` are None if nothing was drawn at random.
     """
 
     name: str
     n_items: int
     queries: PositionArray
     database: PositionArray
-    train: PositionArray = field(default_factory=_nothing)
-    validation_queries: PositionArray = field(default_factory=_nothing)
-    validation_database: PositionArray = field(default_factory=_nothing)
+    train: PositionArray = field(default_factory=_empty)
+    validation_queries: PositionArray = field(default_factory=_empty)
+    validation_database: PositionArray = field(default_factory=_empty)
     parts: tuple[tuple[str, str], ...] = ()
     balanced_by: str = "nothing"
     random_state: int | None = None
@@ -59,8 +63,8 @@ class Split:
         self._check_sizes()
         for inner, outer in self.parts:
             self._check_part(inner, outer)
-        for one, other in self.walls:
-            self._check_wall(one, other)
+        for one, other in self.disjoint_pairs:
+            self._check_disjoint(one, other)
 
     @property
     def sets(self) -> dict[str, PositionArray]:
@@ -68,25 +72,29 @@ class Split:
         return {name: getattr(self, name) for name in SETS}
 
     @property
-    def walls(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of non-empty sets that share no item."""
+    def disjoint_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of non-empty sets that must share no item."""
         joined = {frozenset(pair) for pair in self.parts}
         filled = [name for name in SETS if len(getattr(self, name))]
         return tuple(pair for pair in combinations(filled, 2) if frozenset(pair) not in joined)
 
+    walls = disjoint_pairs  # the earlier name
+
     @property
     def overlaps(self) -> str:
-        """Which sets overlap on purpose, in a sentence."""
-        said = [
+        """A sentence about the sets that overlap on purpose."""
+        pairs = [
             f"{inner} is {'the same as' if self._same(inner, outer) else 'part of'} {outer}"
             for inner, outer in self.parts
             if len(getattr(self, inner))
         ]
-        return f"{'; '.join(said)}; all else is disjoint" if said else "all sets are disjoint"
+        return (
+            f"{'; '.join(pairs)}; all other sets are disjoint" if pairs else "all sets are disjoint"
+        )
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of positions and promises; equal for equal splits, however they were made."""
+        """Short hash of positions and overlaps; equal for equal splits, however they were made."""
         digest = hashlib.sha256(f"{self.n_items} {sorted(self.parts)}".encode())
         for name, positions in sorted(self._arrays().items()):
             digest.update(f"{name} {positions.shape}".encode())
@@ -94,30 +102,47 @@ class Split:
         return digest.hexdigest()[:12]
 
     def check(self, dataset: Dataset, modality: str | None = None) -> LeakReport:
-        """Look for identical rows on both sides of a wall; in all modalities unless one is named.
+        """Look for identical rows in sets that must be disjoint.
 
-        Reads every row that a set names, once.
+        Reads every row of every set once, in all modalities unless one is named.
         """
         from bittern.data.leaks import find_leaks
 
         return find_leaks(dataset, self, modality)
 
     def check_size(self, dataset: Dataset) -> None:
-        """Refuse a dataset of another size."""
+        """Refuse a dataset with another number of items."""
         check_same_length(len(dataset), self.n_items, f"{self.name}: items of dataset and split")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an ``.npz`` file that :meth:`load` reads back."""
-        from bittern.data.splits.files import write
-
-        write(path, self)
+        if Path(path).suffix != ".npz":
+            raise InputError(f"{path}: a split is saved as .npz.")
+        arrays = self._arrays()
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        rest = {name: value for name, value in values.items() if name not in arrays}
+        head = {"kind": type(self).__name__, "fingerprint": self.fingerprint, "fields": rest}
+        with atomic_write(path) as file:
+            text = np.array(json.dumps(head))
+            np.savez_compressed(file, allow_pickle=False, split=text, **arrays)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Split:
-        """Read what :meth:`save` wrote; the file's fingerprint is verified."""
-        from bittern.data.splits.files import read
-
-        return read(path)
+        """Read a file of :meth:`save` and verify its fingerprint."""
+        source = existing_file(path)
+        try:
+            with source.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                arrays: dict[str, Any] = {name: stored[name] for name in stored.files}
+            head = json.loads(str(arrays.pop("split")))
+            split = _kinds()[head["kind"]](**arrays, **head["fields"])
+            fingerprint = head["fingerprint"]
+        except Exception as error:  # zip, deflate, NumPy and JSON raise a dozen kinds of errors
+            raise FileError(f"{source}: not a readable split ({error}).") from error
+        if split.fingerprint != fingerprint:
+            raise FileError(
+                f"{source}: has the fingerprint {split.fingerprint}, but {fingerprint} was written."
+            )
+        return split
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(p):,} {name}" for name, p in self.sets.items() if len(p))
@@ -182,10 +207,17 @@ class Split:
                 f"the first at position {outside[0]}."
             )
 
-    def _check_wall(self, one: str, other: str) -> None:
+    def _check_disjoint(self, one: str, other: str) -> None:
         shared = np.intersect1d(getattr(self, one), getattr(self, other), assume_unique=True)
         if len(shared):
             raise InputError(
                 f"{self.name}: {one} and {other} must be disjoint, they share {len(shared):,} "
-                f"items, the first at position {shared[0]}; where that is meant, say so in parts."
+                f"items, the first at position {shared[0]}; list intended overlaps in parts."
             )
+
+
+def _kinds() -> Registry[type[Split]]:
+    from bittern.data.splits.evidence_paper import CorelSplit, TrecvidSplit
+
+    kinds = {kind.__name__: kind for kind in (Split, CorelSplit, TrecvidSplit)}
+    return Registry("kind of split", kinds)

@@ -1,5 +1,5 @@
-"""Combining evidence: queries by example images, ranked by features and by what combines them."""
+"""Combining evidence: queries of example images, ranked by features and by their combinations."""
 
-from bittern.experiments.evidence.measuring import measure_evidence
+from bittern.experiments.evidence.paradigm import Evidence
 
-__all__ = ["measure_evidence"]
+__all__ = ["Evidence"]

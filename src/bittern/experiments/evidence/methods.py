@@ -1,18 +1,18 @@
-"""The ways to rank: one feature alone, features combined, and oracles that bound them."""
+"""Methods of the paradigm "evidence": single features, combinations, and oracles as bounds."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float64Array
+from bittern.checks import Float32Array, Float64Array
 from bittern.errors import UnknownNameError
-from bittern.experiments.evidence.sides import Side
+from bittern.experiments.evidence.scores import PartitionScores
 from bittern.features import FEATURES
 from bittern.fusion import (
     FUSIONS,
@@ -24,40 +24,43 @@ from bittern.fusion import (
 )
 from bittern.registry import Registry
 
-__all__ = ["OPTIONS", "Fused", "Way", "way_of"]
+__all__ = ["OPTIONS", "FusedScores", "RankingMethod", "find_method"]
 
-#: What every method may be given besides its own parameters.
+#: Parameters of every method, besides its own.
 OPTIONS = ("features", "best", "k", "n_negatives")
-APART = ("self", "scores", "relevant", "random_state", "n_threads")  # not for a protocol to say
-LEAST_PRIOR = 1e-3  # of an SVM's weight that is not positive
-
-Given = Mapping[str, Any]
+NOT_PARAMETERS = ("self", "scores", "relevant", "random_state", "n_threads")
+LEAST_PRIOR = 1e-3  # instead of a weight of an SVM that is not positive
 
 
-class Fused(NamedTuple):
-    """Scores ``(queries, items)``, larger is better, and what was learned in plain values."""
+class FusedScores(NamedTuple):
+    """Scores ``(queries, items)``, larger is better, and what was learned, in plain values."""
 
     scores: NDArray[np.floating]
     learned: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How a method ranks the test side; one that learns nothing is given no training side."""
+TrainingScores = PartitionScores | None  # None if the method learns nothing
+Parameters = dict[str, Any]  # the method's own parameters
+Combine = Callable[[TrainingScores, PartitionScores, Parameters, int], FusedScores]
 
-    combine: Callable[[Side | None, Side, Given, int], Fused]
+
+@dataclass(frozen=True, slots=True)
+class RankingMethod:
+    """How a method ranks the test partition; ``combine`` gets training scores if it ``learns``."""
+
+    combine: Combine
     parameters: tuple[str, ...] = ()
     learns: bool = False
     is_oracle: bool = False
-    is_alone: bool = False
+    is_single: bool = False
 
 
-def way_of(name: str) -> Way:
-    """The way of that name: a feature, a fusion, or one of :data:`LEARNED`."""
+def find_method(name: str) -> RankingMethod:
+    """The method of that name: a feature, a fusion, or one of :data:`LEARNED`."""
     if name in FEATURES:
-        return Way(_alone, is_alone=True)
+        return RankingMethod(_single, is_single=True)
     if name in FUSIONS:
-        return Way(_untrained(name), _parameters(FUSIONS[name]))
+        return RankingMethod(_untrained(name), _parameters(FUSIONS[name]))
     if name in LEARNED:
         return LEARNED[name]
     known = Registry("feature or combination", dict.fromkeys((*FEATURES, *FUSIONS, *LEARNED)))
@@ -65,80 +68,101 @@ def way_of(name: str) -> Way:
 
 
 def _parameters(called: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(name for name in inspect.signature(called).parameters if name not in APART)
+    names = inspect.signature(called).parameters
+    return tuple(name for name in names if name not in NOT_PARAMETERS)
 
 
-def _alone(train: Side | None, test: Side, given: Given, random_state: int) -> Fused:
-    return Fused(test.scores[0], {})
+def _single(
+    train: TrainingScores, test: PartitionScores, given: Parameters, random_state: int
+) -> FusedScores:
+    return FusedScores(test.scores[0], {})
 
 
-def _untrained(name: str) -> Callable[[Side | None, Side, Given, int], Fused]:
-    def combine(train: Side | None, test: Side, given: Given, random_state: int) -> Fused:
-        return Fused(FUSIONS[name](test.scores, **given), {})
+def _untrained(name: str) -> Combine:
+    def combine(
+        train: TrainingScores, test: PartitionScores, given: Parameters, random_state: int
+    ) -> FusedScores:
+        return FusedScores(FUSIONS[name](test.scores, **given), {})
 
     return combine
 
 
-def _svm(train: Side | None, test: Side, given: Given, random_state: int) -> Fused:
-    """An SVM for each number of examples, as in 3.2 of [Yavlinsky-2004]."""
-    scores, learned = np.empty(test.scores.shape[1:]), {}
-    for fold in _folds(train, test, by_size=True):
-        fusion = _fitted_svm(fold.train, given, random_state)
-        scores[fold.asked] = fusion.combine(test.scores[:, fold.asked])
-        learned[fold.name] = _named(test.names, fusion.weights_)
-    return Fused(scores, {"weights": learned})
+def _svm(
+    train: TrainingScores, test: PartitionScores, given: Parameters, random_state: int
+) -> FusedScores:
+    """One SVM for each number of examples, as in 3.2 of [Yavlinsky-2004]."""
+    scores, weights = _combine_folds(
+        _folds(train, test, by_size=True),
+        test,
+        lambda queries: _fit_svm(queries, given, random_state),
+        lambda fusion, _: fusion.weights_,
+    )
+    return FusedScores(scores, {"weights": weights})
 
 
-def _raster(train: Side | None, test: Side, given: Given, random_state: int) -> Fused:
-    """The same weights for queries of every size."""
-    scores, learned = np.empty(test.scores.shape[1:]), {}
-    for fold in _folds(train, test, by_size=False):
-        fusion = RasterFusion(**given).fit(fold.train.scores, fold.train.relevant)
-        scores[fold.asked] = fusion.combine(test.scores[:, fold.asked])
-        learned[fold.name] = _named(test.names, fusion.weights_)
-    return Fused(scores, {"weights": learned})
+def _raster(
+    train: TrainingScores, test: PartitionScores, given: Parameters, random_state: int
+) -> FusedScores:
+    """The same weights for all queries."""
+    scores, weights = _combine_folds(
+        _folds(train, test, by_size=False),
+        test,
+        lambda queries: RasterFusion(**given).fit(queries.scores, queries.relevant),
+        lambda fusion, _: fusion.weights_,
+    )
+    return FusedScores(scores, {"weights": weights})
 
 
-def _predicted(train: Side | None, test: Side, given: Given, random_state: int) -> Fused:
-    """Weights predicted for each query, around those of SVMs."""
-    scores, learned = np.empty(test.scores.shape[1:]), {}
-    for fold in _folds(train, test, by_size=False):
-        side = fold.train
-        predictor = WeightPredictor(random_state=random_state, **given).fit(
-            side.scores, side.relevant, side.categories, prior=_prior(side, random_state)
-        )
-        asked = test.scores[:, fold.asked]
-        scores[fold.asked] = predictor.combine(asked)
-        learned[fold.name] = _named(test.names, predictor.weights(asked).mean(axis=0))
-    return Fused(scores, {"mean_weights": learned})
+def _predicted(
+    train: TrainingScores, test: PartitionScores, given: Parameters, random_state: int
+) -> FusedScores:
+    """Weights predicted for each query, close to those of the SVMs."""
+
+    def fit(queries: PartitionScores) -> WeightPredictor:
+        predictor = WeightPredictor(random_state=random_state, **given)
+        prior = _prior(queries, random_state)
+        return predictor.fit(queries.scores, queries.relevant, queries.categories, prior=prior)
+
+    scores, weights = _combine_folds(
+        _folds(train, test, by_size=False),
+        test,
+        fit,
+        lambda predictor, scores: predictor.weights(scores).mean(axis=0),
+    )
+    return FusedScores(scores, {"mean_weights": weights})
 
 
-def _fixed_oracle(train: Side | None, test: Side, given: Given, random_state: int) -> Fused:
-    """The raster's weights, learned from the very queries that it is measured on."""
+def _fixed_oracle(
+    train: TrainingScores, test: PartitionScores, given: Parameters, random_state: int
+) -> FusedScores:
+    """Weights of the raster, learned from the very queries that they are measured on."""
     fusion = RasterFusion(**given).fit(test.scores, test.relevant)
-    return Fused(
+    return FusedScores(
         fusion.combine(test.scores), {"weights": {ALL: _named(test.names, fusion.weights_)}}
     )
 
 
-def _oracle(train: Side | None, test: Side, given: Given, random_state: int) -> Fused:
-    """The best weights of each query by itself."""
+def _oracle(
+    train: TrainingScores, test: PartitionScores, given: Parameters, random_state: int
+) -> FusedScores:
+    """The best weights for each query by itself."""
     found = oracle_weights(test.scores, test.relevant, **given)
-    weights = np.where(np.isnan(found.weights), 1.0, found.weights)  # nothing relevant: no value
+    # With nothing relevant the weights are NaN; any will do, for the value is undefined.
+    weights = np.where(np.isnan(found.weights), 1.0, found.weights)
     scores = weighted_sum(test.scores, weights=weights, normalise=given.get("normalise", "zscore"))
     mean = _named(test.names, np.nanmean(found.weights, axis=0))
-    return Fused(scores, {"mean_weights": {ALL: mean}})
+    return FusedScores(scores, {"mean_weights": {ALL: mean}})
 
 
-#: Ways that look at judgements, by their names.
-LEARNED: Registry[Way] = Registry(
+#: Methods that see judgements, by name.
+LEARNED: Registry[RankingMethod] = Registry(
     "learned combination",
     {
-        "svm": Way(_svm, _parameters(SVMFusion), learns=True),
-        "raster": Way(_raster, _parameters(RasterFusion), learns=True),
-        "predicted-weights": Way(_predicted, _parameters(WeightPredictor), learns=True),
-        "oracle-raster": Way(_fixed_oracle, _parameters(RasterFusion), is_oracle=True),
-        "oracle": Way(_oracle, _parameters(oracle_weights), is_oracle=True),
+        "svm": RankingMethod(_svm, _parameters(SVMFusion), learns=True),
+        "raster": RankingMethod(_raster, _parameters(RasterFusion), learns=True),
+        "predicted-weights": RankingMethod(_predicted, _parameters(WeightPredictor), learns=True),
+        "oracle-raster": RankingMethod(_fixed_oracle, _parameters(RasterFusion), is_oracle=True),
+        "oracle": RankingMethod(_oracle, _parameters(oracle_weights), is_oracle=True),
     },
 )
 
@@ -146,37 +170,52 @@ ALL = "all queries"
 
 
 class _Fold(NamedTuple):
-    """Training queries to learn from, and the test queries that what is learned is for."""
+    """TrainingScores queries to learn from, and the test queries to apply it to."""
 
     name: str
-    train: Side
-    asked: NDArray[np.bool_]
+    train: PartitionScores
+    test: NDArray[np.bool_]  # (queries,)
 
 
-def _folds(train: Side | None, test: Side, *, by_size: bool) -> Iterator[_Fold]:
-    """All queries at once, or by their sizes; where one is left out in turn, that goes before."""
+def _folds(train: TrainingScores, test: PartitionScores, *, by_size: bool) -> Iterator[_Fold]:
+    """Leave each category out in turn if the scores say so; otherwise by size, or all at once."""
     assert train is not None
     if test.in_turn:
         for category in np.unique(test.categories):
             others = train.categories != category
-            yield _Fold(f"all but {category}", train.queries(others), test.categories == category)
+            yield _Fold(f"all but {category}", train.some(others), test.categories == category)
     elif by_size:
         for n in np.unique(test.sizes):
-            yield _Fold(f"{n} examples", train.queries(train.sizes == n), test.sizes == n)
+            yield _Fold(f"{n} examples", train.some(train.sizes == n), test.sizes == n)
     else:
         yield _Fold(ALL, train, np.ones(len(test.sizes), bool))
 
 
-def _fitted_svm(side: Side, given: Given, random_state: int) -> SVMFusion:
+def _combine_folds(
+    folds: Iterator[_Fold],
+    test: PartitionScores,
+    fit: Callable[[PartitionScores], Any],
+    weights_of: Callable[[Any, Float32Array], Float64Array],
+) -> tuple[Float64Array, dict[str, Any]]:
+    """Scores of the models fitted on each fold, and their weights by the name of the fold."""
+    scores, weights = np.empty(test.scores.shape[1:]), {}
+    for fold in folds:
+        model, queries = fit(fold.train), test.scores[:, fold.test]
+        scores[fold.test] = model.combine(queries)
+        weights[fold.name] = _named(test.names, weights_of(model, queries))
+    return scores, weights
+
+
+def _fit_svm(queries: PartitionScores, given: Parameters, random_state: int) -> SVMFusion:
     fusion = SVMFusion(random_state=random_state, **given)
-    return fusion.fit(side.scores, side.relevant, side.categories)
+    return fusion.fit(queries.scores, queries.relevant, queries.categories)
 
 
-def _prior(side: Side, random_state: int) -> Float64Array:
-    """The mean weights of SVMs for each number of examples, none below a little."""
+def _prior(queries: PartitionScores, random_state: int) -> Float64Array:
+    """Mean weights of the SVMs for each number of examples, at least LEAST_PRIOR."""
     weights = [
-        _fitted_svm(side.queries(side.sizes == n), {}, random_state).weights_
-        for n in np.unique(side.sizes)
+        _fit_svm(queries.some(queries.sizes == n), {}, random_state).weights_
+        for n in np.unique(queries.sizes)
     ]
     return np.maximum(np.mean(weights, axis=0), LEAST_PRIOR)
 

@@ -1,4 +1,4 @@
-"""Several systems on the same queries: one test a pair, corrected over all."""
+"""Several systems on the same queries: one test per pair, with Holm's correction over all."""
 
 from __future__ import annotations
 
@@ -7,22 +7,29 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Protocol, overload
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bittern.checks import Float64Array, check_array
 from bittern.errors import InputError
 from bittern.metrics.scores import aligned
-from bittern.metrics.significance.correction import check_alpha, holm
-from bittern.metrics.significance.outcome import Significance
+from bittern.metrics.significance.paired_tests import (
+    Significance,
+    paired_t_test,
+    sign_test,
+    wilcoxon,
+)
 from bittern.metrics.significance.pairs import Values
-from bittern.metrics.significance.randomisation import randomisation_test
-from bittern.metrics.significance.signed_rank import wilcoxon
-from bittern.metrics.significance.signs import sign_test
-from bittern.metrics.significance.t_test import paired_t_test
+from bittern.metrics.significance.resampling import randomisation_test
 from bittern.registry import Registry
 
-__all__ = ["TESTS", "Comparison", "Comparisons", "compare"]
+__all__ = ["TESTS", "Comparison", "Comparisons", "Correction", "compare", "holm"]
+
+HEADER = ("comparison", "difference", "effect", "p", "adjusted p ", "pairs", "left out")
 
 
 class PairedTest(Protocol):
-    """What a test of two systems looks like."""
+    """A test of two systems."""
 
     def __call__(self, a: Values, b: Values, alternative: str) -> Significance:
         """Compare a with b."""
@@ -42,7 +49,7 @@ TESTS: Registry[PairedTest] = Registry(
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One system against another: the test's outcome, and what is left of it in its family."""
+    """One system against another: the outcome of the test, and its corrected p-value."""
 
     first: str
     second: str
@@ -76,7 +83,7 @@ class Comparison:
 
 
 class Comparisons(Sequence[Comparison]):
-    """Comparisons of one family, in the order they were asked; printing them shows a table."""
+    """Comparisons that were corrected together; printing shows a table."""
 
     def __init__(self, comparisons: Sequence[Comparison], alpha: float) -> None:
         self._comparisons = tuple(comparisons)
@@ -96,7 +103,7 @@ class Comparisons(Sequence[Comparison]):
         return len(self._comparisons)
 
     def rows(self) -> list[list[str]]:
-        """The table's cells; a star marks a difference that is significant."""
+        """Cells of the table; a star marks a significant difference."""
         return [
             [
                 f"{c.first} - {c.second}",
@@ -111,7 +118,7 @@ class Comparisons(Sequence[Comparison]):
         ]
 
     def note(self) -> str:
-        """What the table rests on, in a sentence."""
+        """The test, the correction and the effect size, in a sentence."""
         outcome = self[0].outcome
         return (
             f"{outcome.name}, {outcome.alternative}; p adjusted by Holm over {len(self)} "
@@ -124,9 +131,6 @@ class Comparisons(Sequence[Comparison]):
         return "\n".join([lines[0], "─" * len(lines[0]), *lines[1:], self.note()])
 
 
-HEADER = ("comparison", "difference", "effect", "p", "adjusted p ", "pairs", "left out")
-
-
 def compare(
     values: Mapping[str, Values],
     baseline: str | None = None,
@@ -137,12 +141,12 @@ def compare(
 ) -> Comparisons:
     """Compare systems on the same queries; p-values are adjusted by Holm over all comparisons.
 
-    ``values`` has a name and the per-query values of each system.  With a ``baseline``, each other
-    system is compared with it (``greater``: the other is better than the baseline); without, each
-    with each that comes after it.  ``test`` is a name in ``TESTS``, or a function like those; so
-    ``functools.partial(wilcoxon, zeros="pratt")`` sets an option.
+    ``values`` maps the name of each system to its per-query values.  With a ``baseline``, every
+    other system is compared with it (``greater``: the other is better than the baseline).  Without
+    one, all systems are compared with each other.  ``test`` is a name in ``TESTS`` or a function
+    like those there; for example, ``functools.partial(wilcoxon, zeros="pratt")`` sets an option.
     """
-    check_alpha(alpha, "compare: alpha")
+    _check_alpha(alpha, "compare: alpha")
     family = _family(values, baseline)
     run = TESTS[test] if isinstance(test, str) else test
     outcomes = [_outcome(run, values, pair, alternative) for pair in family]
@@ -158,8 +162,42 @@ def compare(
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Correction:
+    """Adjusted p-values of ``n`` tests; ``left_out`` more tests had no p-value."""
+
+    adjusted: Float64Array  # in the order of the p-values; NaN stays NaN
+    significant: NDArray[np.bool_]  # adjusted <= alpha
+    alpha: float
+    n: int
+    left_out: int
+
+
+def holm(p_values: ArrayLike, alpha: float = 0.05) -> Correction:
+    r"""Holm's step-down correction: any false discovery has probability at most ``alpha``.
+
+    With the n p-values in ascending order,
+
+    .. math:: \tilde p_{(i)} = \max_{j \le i} \min(1, (n - j + 1) \, p_{(j)})
+
+    A NaN is a test that could not be made: it stays NaN, is not significant, and does not count in
+    n.  SciPy has no Holm correction.  Reference: [Holm-1979].
+
+    >>> holm([0.01, 0.04, 0.03]).adjusted.tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = _check_p_values(p_values)
+    _check_alpha(alpha, "holm: alpha")
+    n = int((~np.isnan(p)).sum())
+    order = np.argsort(p)[:n]  # NaN sorts last
+    adjusted = np.full(len(p), np.nan)
+    steps = np.minimum(1.0, p[order] * np.arange(n, 0, -1))
+    adjusted[order] = np.maximum.accumulate(steps)
+    return Correction(adjusted, adjusted <= alpha, alpha, n, len(p) - n)
+
+
 def _family(values: Mapping[str, Values], baseline: str | None) -> list[tuple[str, str]]:
-    """The names to compare, the first with the second."""
+    """The pairs of names to compare, the first with the second."""
     if not isinstance(values, Mapping) or len(values) < 2:
         raise InputError(
             "compare: values must be a dictionary of at least 2 systems' per-query values."
@@ -178,3 +216,18 @@ def _outcome(
         return run(values[first], values[second], alternative=alternative)
     except InputError as error:
         raise InputError(f"compare: {first} (a) with {second} (b): {error}") from None
+
+
+def _check_alpha(alpha: float, name: str) -> None:
+    """Refuse a level of significance that is not a probability."""
+    if not 0 < alpha < 1:
+        raise InputError(f"{name} must be between 0 and 1, got {alpha!r}.")
+
+
+def _check_p_values(p_values: ArrayLike) -> Float64Array:
+    p = check_array(p_values, "holm: p_values")
+    if p.ndim != 1 or p.dtype.kind not in "iuf":
+        raise InputError(f"holm: p_values must be a 1-D array of numbers, got {p.dtype} {p.shape}.")
+    if ((p < 0) | (p > 1)).any():
+        raise InputError("holm: p_values must lie between 0 and 1, or be NaN.")
+    return p.astype(np.float64)

@@ -1,35 +1,47 @@
 """Charts as inline SVG: small, without scripts, in the colours of the page that holds them."""
 
-from bittern.report.charts.frame import Drawing, Frame, drawing, shortened
-from bittern.report.charts.heat import heat_map
-from bittern.report.charts.marks import across_line, band, diagonal, line, points, row_rules, span
-from bittern.report.charts.plate import Plate, chart_style
-from bittern.report.charts.scales import UNIT, Scale, linear, logarithmic, ordinal
-from bittern.report.charts.styles import REFERENCE, Style, legend, marker, styles_of
+from bittern.report.charts.chart import (
+    UNIT,
+    Frame,
+    Scale,
+    across_line,
+    band,
+    diagonal,
+    heat_map,
+    line,
+    linear,
+    logarithmic,
+    ordinal,
+    points,
+    row_rules,
+    shortened,
+    span,
+)
+from bittern.report.charts.figure import Figure, chart_style
+from bittern.report.charts.svg import REFERENCE, Panel, Style, join, styles_of, tag
 
 __all__ = [
     "REFERENCE",
     "UNIT",
-    "Drawing",
+    "Figure",
     "Frame",
-    "Plate",
+    "Panel",
     "Scale",
     "Style",
     "across_line",
     "band",
     "chart_style",
     "diagonal",
-    "drawing",
     "heat_map",
-    "legend",
+    "join",
     "line",
     "linear",
     "logarithmic",
-    "marker",
     "ordinal",
     "points",
     "row_rules",
     "shortened",
     "span",
     "styles_of",
+    "tag",
 ]

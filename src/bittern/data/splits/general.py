@@ -1,0 +1,200 @@
+"""Splits for any dataset: the literature's standard one, the improved one, the publisher's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from bittern.checks import PositionArray
+from bittern.data.balance import Balance, Shuffler, balance_of, disjoint_sets
+from bittern.data.dataset import Dataset
+from bittern.data.splits.base import Split
+from bittern.errors import InputError
+
+__all__ = ["improved", "official", "seen_database", "standard"]
+
+# [Moran-2016] gives no sizes; these are ours: at most this many items, at most one in this many.
+DEFAULTS = {
+    "queries": (1_000, 10),
+    "train": (10_000, 5),
+    "validation_queries": (1_000, 10),
+    "validation_database": (10_000, 5),
+}
+
+# What publishers call the sets, and what the sets are called here.
+ROLES = {
+    "train": "train",
+    "learn": "train",
+    "test": "queries",
+    "query": "queries",
+    "queries": "queries",
+    "base": "database",
+    "database": "database",
+    "validation_queries": "validation_queries",
+    "validation_database": "validation_database",
+}
+
+
+def standard(
+    dataset: Dataset,
+    shuffler: Shuffler,
+    *,
+    queries: int | None = None,
+    train: int | None = None,
+    validation_queries: int | None = None,
+    validation_database: int | None = None,
+    balanced: bool = True,
+) -> Split:
+    """Test queries are held out; the rest is the database, and parts of it train and validate.
+
+    Section 3.5.1 of [Moran-2016].  Training and the two validation sets lie inside the database
+    and are disjoint from each other.  The paper gives no sizes: the defaults are 1,000 queries,
+    10,000 training items, 1,000 validation queries and a validation database of 10,000, or a
+    tenth, a fifth, a tenth and a fifth of the items if that is fewer.  Each drawn set is balanced
+    by class; the database is what remains, and as balanced as the dataset.
+    """
+    sizes = _sizes_or_defaults(
+        "standard",
+        len(dataset),
+        {
+            "queries": queries,
+            "train": train,
+            "validation_queries": validation_queries,
+            "validation_database": validation_database,
+        },
+    )
+    return seen_database("standard", dataset, shuffler, sizes, balance_of(dataset, balanced))
+
+
+def improved(
+    dataset: Dataset,
+    shuffler: Shuffler,
+    *,
+    queries: int | None = None,
+    train: int | None = None,
+    validation_queries: int | None = None,
+    validation_database: int | None = None,
+    database: int | None = None,
+    balanced: bool = True,
+) -> Split:
+    """Five disjoint sets: neither the test queries nor the test database are seen in training.
+
+    Section 3.5.2 of [Moran-2016], which gives no sizes: the defaults are those of ``standard``, and
+    the database is all that remains (as balanced as the dataset); with a size, ``database`` is
+    drawn balanced too.  For one ``random_state`` and run, all sets except the database are the same
+    as in ``standard``, so that the effect of a seen database can be measured pairwise.
+    """
+    asked = {
+        "queries": queries,
+        "train": train,
+        "validation_queries": validation_queries,
+        "validation_database": validation_database,
+    }
+    sizes = _sizes_or_defaults("improved", len(dataset), asked)
+    balance = balance_of(dataset, balanced)
+    items = np.arange(len(dataset))
+    if database is not None:
+        sizes["database"] = database
+    sets = disjoint_sets(balance, sizes, items, shuffler, "improved")
+    if database is None:
+        sets["database"] = np.setdiff1d(items, np.concatenate(list(sets.values())))
+        if not len(sets["database"]):
+            listed = ", ".join(f"{name} {n:,}" for name, n in sizes.items())
+            raise InputError(
+                f"improved: of {len(items):,} items none is left for the database after {listed}."
+            )
+    return Split(
+        name="improved",
+        n_items=len(dataset),
+        **sets,
+        balanced_by=balance.by,
+        random_state=shuffler.random_state,
+        run=shuffler.run,
+    )
+
+
+def official(dataset: Dataset, shuffler: Shuffler) -> Split:
+    """The publisher's own sets; nothing is random.
+
+    The test set becomes the queries.  Without a database, the training set is ranked (so it is
+    seen, as in ``standard``); without a training set, the database trains.  Validation queries
+    without their own database search the training set.
+    """
+    del shuffler  # every split takes one; nothing is random here
+    sets = _roles(dataset)
+    if "queries" not in sets or not sets.keys() & {"train", "database"}:
+        named = ", ".join(f"{name} {len(p):,}" for name, p in dataset.official.items()) or "nothing"
+        raise InputError(
+            f"official: needs the publisher's test and training sets, {dataset.name} names {named}."
+        )
+    sets.setdefault("database", sets.get("train", np.empty(0, np.intp)))
+    sets.setdefault("train", sets["database"])
+    if "validation_queries" in sets:
+        sets.setdefault("validation_database", sets["train"])
+    return Split(
+        name="official",
+        n_items=len(dataset),
+        **sets,
+        parts=_nested(sets),
+        balanced_by="the publisher",
+    )
+
+
+def seen_database(
+    name: str,
+    dataset: Dataset,
+    shuffler: Shuffler,
+    sizes: Mapping[str, int],
+    balance: Balance,
+    among: PositionArray | None = None,
+) -> Split:
+    """Draw queries from ``among``; the rest of it is the database, which holds the other sets."""
+    items = np.arange(len(dataset)) if among is None else among
+    sets = disjoint_sets(balance, sizes, items, shuffler, name)
+    return Split(
+        name=name,
+        n_items=len(dataset),
+        **sets,
+        database=np.setdiff1d(items, sets["queries"], assume_unique=True),
+        parts=tuple((inner, "database") for inner in sets if inner != "queries"),
+        balanced_by=balance.by,
+        random_state=shuffler.random_state,
+        run=shuffler.run,
+    )
+
+
+def _sizes_or_defaults(name: str, n: int, asked: Mapping[str, int | None]) -> dict[str, int]:
+    """The given sizes; the default for None."""
+    sizes = {}
+    for what, size in asked.items():
+        most, share = DEFAULTS[what]
+        sizes[what] = min(most, n // share) if size is None else size
+        if size is None and not sizes[what]:
+            raise InputError(
+                f"{name}: {n} items are too few for {what}, by default one of every {share}; "
+                f"give {what}=."
+            )
+    return sizes
+
+
+def _nested(sets: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The pairs of which the publisher put one inside the other; test queries are in no other."""
+    outward = ("validation_queries", "validation_database", "train", "database")
+    pairs = combinations([name for name in outward if name in sets], 2)
+    return tuple(pair for pair in pairs if np.isin(sets[pair[0]], sets[pair[1]]).all())
+
+
+def _roles(dataset: Dataset) -> dict[str, Any]:
+    sets: dict[str, PositionArray] = {}
+    for name, positions in dataset.official.items():
+        role = ROLES.get(name)
+        if role is None or role in sets:
+            raise InputError(
+                f"official: sets are called {', '.join(ROLES)}, one for each role, "
+                f"{dataset.name} names {', '.join(dataset.official)}."
+            )
+        sets[role] = positions
+    return sets

@@ -1,0 +1,1 @@
+"""Advice: how few bits keep most of the quality of ranking by the vectors themselves."""

@@ -1,0 +1,187 @@
+"""Queries of example images, for the training and the test partition of a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import PositionArray
+from bittern.data import Dataset, Split, make_split
+from bittern.data.balance import Shuffler
+from bittern.data.splits import SETS, CorelSplit
+from bittern.errors import InputError
+from bittern.registry import Registry
+
+if TYPE_CHECKING:
+    from bittern.experiments.evidence.paradigm import EvidenceSettings
+    from bittern.experiments.protocol import Protocol
+
+__all__ = [
+    "QUERY_SPLITS",
+    "TEST",
+    "TRAINING",
+    "PartitionQueries",
+    "RunQueries",
+    "draw_queries",
+    "run_seed",
+]
+
+TRAINING, TEST = "training", "test"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionQueries:
+    """Queries to one partition; all positions are those of the dataset.
+
+    The database is ranked; negative examples are drawn from the pool, which is not.
+    """
+
+    images: PositionArray  # (n_queries, most examples), padded with -1
+    categories: NDArray[np.int64]  # (n_queries,)
+    pool: PositionArray
+    database: PositionArray
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of examples of each query."""
+        return np.count_nonzero(self.images >= 0, axis=1).astype(np.int64)
+
+    @property
+    def fingerprint(self) -> str:
+        """Short hash of everything here."""
+        digest = hashlib.sha256()
+        for part in (self.images, self.categories, self.pool, self.database):
+            digest.update(f"{part.shape}".encode())
+            digest.update(np.ascontiguousarray(part, "<i8").tobytes())
+        return digest.hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunQueries:
+    """The queries of a run, and the split that they belong to.
+
+    With ``in_turn``, both partitions get the same queries, and what is used for a query is learned
+    from the others.
+    """
+
+    split: Split
+    training: PartitionQueries
+    test: PartitionQueries
+    in_turn: bool
+
+    def of(self, partition: str) -> PartitionQueries:
+        """The queries of one partition."""
+        return {TRAINING: self.training, TEST: self.test}[partition]
+
+
+def draw_queries(
+    protocol: Protocol, settings: EvidenceSettings, dataset: Dataset, run: int
+) -> RunQueries:
+    """The queries of a run of the protocol."""
+    if dataset.labels is None:
+        raise InputError(f"evidence: needs categories as class labels, {dataset.name} has none.")
+    run = 0 if protocol.split.repeated else run
+    return QUERY_SPLITS[protocol.split.name](protocol, settings, dataset, run)
+
+
+def run_seed(protocol: Protocol, run: int, what: str) -> int:
+    """A seed that all methods of a run share."""
+    text = f"{protocol.random_state} {run} {what}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
+
+
+def _by_category(
+    protocol: Protocol, settings: EvidenceSettings, dataset: Dataset, run: int
+) -> RunQueries:
+    """Queries of one to six images of each category (2.3 of [Yavlinsky-2004])."""
+    split = make_split(
+        "corel", dataset, random_state=protocol.random_state, run=run, **protocol.split.sizes
+    )
+    assert isinstance(split, CorelSplit)
+    first, second = split.training_queries, split.test_queries
+    return RunQueries(
+        split,
+        PartitionQueries(
+            first.images, first.categories, split.validation_queries, split.validation_database
+        ),
+        PartitionQueries(second.images, second.categories, split.queries, split.database),
+        in_turn=False,
+    )
+
+
+def _by_topic(
+    protocol: Protocol, settings: EvidenceSettings, dataset: Dataset, run: int
+) -> RunQueries:
+    """Some categories as topics, whose examples are in neither partition (2.4)."""
+    topics, images = _draw_topics(settings, dataset, run_seed(protocol, run, "topics"))
+    rest = np.setdiff1d(np.arange(len(dataset)), images)
+    split = make_split(
+        "trecvid",
+        _tagged(dataset.take(rest), topics),
+        random_state=protocol.random_state,
+        run=run,
+        **protocol.split.sizes,
+    )
+    sets = {name: rest[getattr(split, name)] for name in SETS}
+    training, test = (
+        PartitionQueries(images, topics, sets[pool], sets[database])
+        for pool, database in (
+            ("validation_queries", "validation_database"),
+            ("queries", "database"),
+        )
+    )
+    whole = _with_examples(split, sets, images, len(dataset))
+    return RunQueries(whole, training, test, in_turn=True)
+
+
+def _draw_topics(
+    settings: EvidenceSettings, dataset: Dataset, random_state: int
+) -> tuple[NDArray[np.int64], PositionArray]:
+    """Categories, ascending, and the positions of each one's examples."""
+    labels: Any = dataset.labels
+    numbers, counts = np.unique(labels[labels >= 0], return_counts=True)
+    large = numbers[counts > settings.n_examples]
+    if len(large) < settings.n_topics:
+        raise InputError(
+            f"evidence: {settings.n_topics} topics need as many categories with more than "
+            f"{settings.n_examples} images, {dataset.name} has {len(large)}."
+        )
+    draws = Shuffler(random_state)
+    topics = np.sort(draws.shuffled(large)[: settings.n_topics])
+    images = [draws.shuffled(np.flatnonzero(labels == t))[: settings.n_examples] for t in topics]
+    return topics, np.sort(np.stack(images), axis=1)
+
+
+def _tagged(part: Dataset, topics: NDArray[np.int64]) -> Dataset:
+    """The images with a tag for each topic instead of their words."""
+    tags = np.asarray(part.labels)[:, None] == topics[None, :]
+    return replace(part, tags=tags, tag_names=tuple(part.class_names[t] for t in topics))
+
+
+def _with_examples(
+    split: Split, sets: dict[str, PositionArray], images: PositionArray, n_items: int
+) -> Split:
+    """The split in positions of the whole dataset, with the topics' examples among the queries.
+
+    So the search for leaks compares them with everything that is ranked or learned from.
+    """
+    return Split(
+        name=split.name,
+        n_items=n_items,
+        **(sets | {"queries": np.union1d(sets["queries"], images)}),
+        parts=split.parts,
+        balanced_by=split.balanced_by,
+        random_state=split.random_state,
+        run=split.run,
+    )
+
+
+#: How queries are drawn, by the name of the split.
+QUERY_SPLITS: Registry[Callable[[Protocol, EvidenceSettings, Dataset, int], RunQueries]] = Registry(
+    "split for evidence", {"corel": _by_category, "trecvid": _by_topic}
+)

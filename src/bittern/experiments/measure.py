@@ -1,0 +1,75 @@
+"""Measure cells one after another and store their records; the work of one process."""
+
+from __future__ import annotations
+
+from math import nan
+from pathlib import Path
+from typing import Any
+
+from bittern.data import Dataset
+from bittern.errors import InputError
+from bittern.experiments.cells import Cell, cells_of
+from bittern.experiments.protocol import Protocol
+from bittern.experiments.provenance import Clock, peak_memory, versions
+from bittern.experiments.record import Record
+from bittern.experiments.run_data import Root, load_dataset
+
+__all__ = ["CellMeasurer", "measure_cell"]
+
+
+class CellMeasurer:
+    """Measures cells of a protocol; keeps the dataset and the data of the last run in memory."""
+
+    def __init__(self, protocol: Protocol, folder: Path, root: Root = None) -> None:
+        self._protocol, self._folder, self._root = protocol, folder, root
+        self._recorded_data = _recorded_data(protocol, folder)
+        self._dataset: Dataset | None = None
+        self._run: int | None = None
+        self._data: Any = None
+
+    def measure(self, cell: Cell) -> float:
+        """Measure a cell, store its record, and return the mean of the main metric."""
+        record = measure_cell(self._protocol, cell, self._data_of(cell.run))
+        record.save(cell.place(self._folder))
+        value = record.values.get(self._protocol.main_metric)
+        return nan if value is None else value.mean
+
+    def _data_of(self, run: int) -> Any:
+        if run != self._run:
+            self._run, self._data = None, None  # freed before the next is read
+            if self._dataset is None:
+                self._dataset = load_dataset(self._protocol.dataset, self._root)
+            data = self._protocol.kind.prepare(self._protocol, self._dataset, run, self._folder)
+            if self._recorded_data not in (None, data.statement["data"]):
+                raise InputError(
+                    f"{self._dataset.name}: these are not the data that the records in "
+                    f"{self._folder} were made from; give another folder, or the first data."
+                )
+            self._run, self._data = run, data
+        return self._data
+
+
+def measure_cell(protocol: Protocol, cell: Cell, data: Any) -> Record:
+    """The record of a cell, measured on the data of its run."""
+    clock = Clock()
+    with peak_memory() as peak:
+        found = protocol.kind.measure(protocol, cell, data, clock)
+    return Record(
+        method=cell.method.label,
+        n_bits=cell.n_bits,
+        run=cell.run,
+        fingerprint=cell.fingerprint,
+        seconds=clock.seconds,
+        peak_memory=peak.bytes,
+        split=data.statement,
+        versions=versions(),
+        protocol=protocol.to_dict(),
+        **found,
+    )
+
+
+def _recorded_data(protocol: Protocol, folder: Path) -> str | None:
+    """Fingerprint of the data of the first record in the folder; None if it has none."""
+    places = (cell.place(folder) for cell in cells_of(protocol))
+    first = next((place for place in places if place.exists()), None)
+    return None if first is None else Record.load(first).split.get("data")

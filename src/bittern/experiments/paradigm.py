@@ -1,0 +1,57 @@
+"""Paradigm: a kind of experiment, with its own methods, data and measurement."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bittern.data import Dataset
+from bittern.errors import InputError
+
+if TYPE_CHECKING:
+    from bittern.experiments.cells import Cell
+    from bittern.experiments.protocol import Method, Protocol
+    from bittern.experiments.provenance import Clock
+
+__all__ = ["Paradigm", "check_different"]
+
+
+class Paradigm(ABC):
+    """What a kind of experiment decides for itself.
+
+    A new one is a subclass in a file of its own and a line in ``PARADIGMS`` of ``protocol.py``.
+    """
+
+    #: Key of the protocol's table with settings of this paradigm; ``Protocol.settings`` holds it.
+    table: str | None = None
+    #: Whether a query is an item, known by its position in the dataset.  Otherwise
+    #: ``Record.query_positions`` only number the queries of a run.
+    queries_are_items: bool = True
+
+    @abstractmethod
+    def check(self, protocol: Protocol) -> None:
+        """Raise InputError for methods, parameters or settings that make no sense here."""
+
+    @abstractmethod
+    def lengths(self, protocol: Protocol, method: Method) -> Sequence[int | None]:
+        """Code lengths of a method; ``(None,)`` if it makes no codes."""
+
+    @abstractmethod
+    def prepare(self, protocol: Protocol, dataset: Dataset, run: int, folder: Path) -> Any:
+        """The data of one run, checked; its ``statement`` describes the split in plain values.
+
+        What takes long to compute may be kept in ``folder``, the folder of the experiment.
+        """
+
+    @abstractmethod
+    def measure(self, protocol: Protocol, cell: Cell, data: Any, clock: Clock) -> dict[str, Any]:
+        """Measure one cell on the data of its run: the fields of its Record that it determines."""
+
+
+def check_different(values: Sequence[Any], where: str) -> None:
+    """Raise InputError for a value that is named twice: it would be counted twice."""
+    for i, value in enumerate(values):
+        if value in values[:i]:
+            raise InputError(f"{where}: {value} is named twice.")

@@ -1,0 +1,318 @@
+"""Retrieval by codes: hashers ranked by Hamming distance, or looked up in hash tables."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import Float64Array, PositionArray, check_count, row_blocks
+from bittern.codes import MAX_BITS, Codes
+from bittern.data import Dataset
+from bittern.errors import InputError
+from bittern.experiments.paradigm import Paradigm, check_different
+from bittern.experiments.provenance import Clock
+from bittern.experiments.record import Example, describe_profile
+from bittern.experiments.run_data import RunData, SplitSet, prepare_run
+from bittern.hashing import HASHERS, Hasher
+from bittern.index import FlatIndex
+from bittern.io.toml import check_keys, read_table
+from bittern.metrics import evaluate
+from bittern.profile import TieProfile
+from bittern.registry import Registry
+from bittern.relevance import Relevance
+from bittern.tables import TableSurface, table_surface
+
+if TYPE_CHECKING:
+    from bittern.experiments.cells import Cell
+    from bittern.experiments.protocol import Method, Protocol
+
+__all__ = ["CodeRanking", "HashTables", "TableGrid"]
+
+EXACT = "exact"  # the ranking by real distances: a ceiling without codes
+EUCLIDEAN = "euclidean"
+DISTANCES = (EUCLIDEAN, "cosine", "manhattan")  # of that ranking
+FEW_PAIRS = 50_000_000  # queries × items whose real distances are all kept as columns
+HELD_OUT = 5  # one in five training rows validates where a split has no validation sets
+EXAMPLES_OF_RUN, N_EXAMPLES, N_SHOWN = 0, 12, 12
+SURFACE: dict[str, Callable[[TableSurface], NDArray[Any]]] = {  # (n_k, n_l) each
+    "precision": lambda surface: surface.precision,
+    "recall": lambda surface: surface.recall,
+    "f1": lambda surface: surface.f_beta(),
+    "retrieved": lambda surface: surface.retrieved,
+    "examined": lambda surface: np.where(surface.is_possible, surface.examined.sum(axis=0), np.nan),
+    "empty": lambda surface: surface.n_empty,
+}
+
+Search = Callable[[PositionArray, int], tuple[NDArray[Any], NDArray[Any]]]
+
+
+class CodeRanking(Paradigm):
+    """Rank the database by Hamming distance between codes, or by real distances (``exact``)."""
+
+    def check(self, protocol: Protocol) -> None:
+        """Every method must be a hasher, with its own parameters and some lengths."""
+        _check_lengths(protocol.n_bits, "n_bits")
+        for method in protocol.method:
+            _check_method(method)
+            _check_lengths(method.n_bits, f"method {method.label}: n_bits")
+            if method.name != EXACT and not (method.n_bits or protocol.n_bits):
+                raise InputError(f"method {method.label}: n_bits is missing, such as [16, 32].")
+
+    def lengths(self, protocol: Protocol, method: Method) -> Sequence[int | None]:
+        """The method's own lengths, or the protocol's."""
+        return (None,) if method.name == EXACT else method.n_bits or protocol.n_bits
+
+    def prepare(self, protocol: Protocol, dataset: Dataset, run: int, folder: Path) -> RunData:
+        """Split and preprocess; the training rows must have what makes items relevant."""
+        data = prepare_run(protocol, dataset, run)
+        protocol.ground_truth.check(data.train)
+        return data
+
+    def measure(
+        self, protocol: Protocol, cell: Cell, data: RunData, clock: Clock
+    ) -> dict[str, Any]:
+        """Choose on validation data, fit on training data, and open the test sets once."""
+        measure = _measure_distances if cell.method.name == EXACT else self._measure_codes
+        found = measure(protocol, cell, data, clock)
+        labels = data.queries.labels
+        return found | {
+            "query_positions": tuple(data.queries.positions.tolist()),
+            "query_labels": None if labels is None else tuple(labels.tolist()),
+        }
+
+    def _measure_codes(
+        self, protocol: Protocol, cell: Cell, data: RunData, clock: Clock
+    ) -> dict[str, Any]:
+        choice = clock("tune", lambda: _choose(protocol, cell, data))
+        hasher = _hasher(protocol, cell, choice.parameters)
+        target = _target(protocol, cell, data.train)
+        clock("fit", lambda: hasher.fit(data.train.vectors, target))
+        queries, database = clock(
+            "encode",
+            lambda: tuple(hasher.encode(s.vectors) for s in (data.queries, data.database)),
+        )
+        truth = protocol.ground_truth.between(data.queries, data.database, data.train)
+        found = clock("evaluate", lambda: self._evaluate(protocol, queries, database, truth))
+        if cell.run == EXAMPLES_OF_RUN:
+            found["examples"] = _examples(data, truth, _search_codes(queries, database))
+        return found | {"parameters": choice.parameters, "tuning": choice.tried}
+
+    def _evaluate(
+        self, protocol: Protocol, queries: Codes, database: Codes, truth: Relevance
+    ) -> dict[str, Any]:
+        profile = TieProfile.from_codes(queries, database, truth)
+        return {"profile": profile, **describe_profile(profile, protocol.metrics)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableGrid:
+    """Settings of hash tables: every K with every L."""
+
+    bits_per_table: tuple[int, ...]
+    n_tables: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("bits_per_table", "n_tables"):
+            check_different(getattr(self, name), f"tables.{name}")
+
+
+class HashTables(CodeRanking):
+    """The same codes, also looked up in L hash tables of K bits."""
+
+    table = "tables"
+
+    def check(self, protocol: Protocol) -> None:
+        """The table [tables] must have K and L."""
+        super().check(protocol)
+        self._grid(protocol)
+
+    def _grid(self, protocol: Protocol) -> TableGrid:
+        return read_table(TableGrid, protocol.settings, "tables")
+
+    def _evaluate(
+        self, protocol: Protocol, queries: Codes, database: Codes, truth: Relevance
+    ) -> dict[str, Any]:
+        found = super()._evaluate(protocol, queries, database, truth)
+        return found | {"surface": _surface(self._grid(protocol), queries, database, truth)}
+
+
+def _check_method(method: Method) -> None:
+    """A hasher with parameters of its class, or ``exact`` with a distance."""
+    where = f"method {method.label}"
+    if method.name == EXACT:
+        if method.grid or method.n_bits:
+            raise InputError(f"{where}: a ranking without codes has neither grid nor n_bits.")
+        Registry("distance", dict.fromkeys(DISTANCES))[method.parameters.get("metric", EUCLIDEAN)]
+        known: list[str] = ["metric"]
+    else:
+        known = list(inspect.signature(HASHERS[method.name]).parameters)
+    for given in (method.parameters, method.grid):
+        check_keys(given, dict.fromkeys(k for k in known if k != "n_bits"), where)
+
+
+def _check_lengths(lengths: tuple[int, ...], where: str) -> None:
+    check_different(lengths, where)
+    for n_bits in lengths:
+        check_count(n_bits, where, most=MAX_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The chosen parameters, and every point that was tried with its score."""
+
+    parameters: dict[str, Any]
+    tried: tuple[dict[str, Any], ...] = ()
+
+
+def _choose(protocol: Protocol, cell: Cell, data: RunData) -> _Choice:
+    """The point of the grid with the best main metric on validation data.
+
+    Validation queries are searched in the validation database (3.5 of [Moran-2016]).  If the split
+    has neither, a fifth of the training rows is held out, and each of them is searched among the
+    others.  Test sets are not touched.
+    """
+    points = cell.method.points
+    if len(points) == 1:
+        return _Choice(points[0])
+    sets = _validation_sets(data, cell.random_state(protocol))
+    tried = [
+        {"parameters": point, "score": _score(protocol, cell, point, *sets)} for point in points
+    ]
+    scores = np.array([one["score"] for one in tried], dtype=float)
+    best = int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
+    return _Choice(points[best], tuple(tried))
+
+
+def _validation_sets(data: RunData, random_state: int) -> tuple[SplitSet, SplitSet, SplitSet]:
+    """Rows to fit on, queries and database."""
+    train = data.train
+    if data.validation is not None:
+        return train, *data.validation
+    order = np.random.default_rng(random_state).permutation(len(train))
+    held_out, rest = np.split(order, [len(train) // HELD_OUT])
+    kept = train.take(np.sort(held_out))
+    return train.take(np.sort(rest)), kept, kept
+
+
+def _score(
+    protocol: Protocol,
+    cell: Cell,
+    point: dict[str, Any],
+    train: SplitSet,
+    queries: SplitSet,
+    database: SplitSet,
+) -> float:
+    hasher = _hasher(protocol, cell, point)
+    hasher.fit(train.vectors, _target(protocol, cell, train))
+    relevance = protocol.ground_truth.between(queries, database, train)
+    if queries is database:
+        relevance = relevance.excluding(np.arange(len(queries)))
+    left = hasher.encode(queries.vectors)
+    right = left if queries is database else hasher.encode(database.vectors)
+    profile = TieProfile.from_codes(left, right, relevance)
+    return float(evaluate(profile, [protocol.main_metric])[protocol.main_metric].mean)
+
+
+def _hasher(protocol: Protocol, cell: Cell, parameters: dict[str, Any]) -> Hasher:
+    options = {"random_state": cell.random_state(protocol)} | parameters
+    return HASHERS[cell.method.name](cell.n_bits, **options)
+
+
+def _target(protocol: Protocol, cell: Cell, train: SplitSet) -> Any:
+    return protocol.ground_truth.target(train, graded=cell.method.learns_from == "grades")
+
+
+def _measure_distances(
+    protocol: Protocol, cell: Cell, data: RunData, clock: Clock
+) -> dict[str, Any]:
+    """The ranking by real distances."""
+    queries, database = data.queries, data.database
+    truth = protocol.ground_truth.between(queries, database, data.train)
+    metric = cell.method.parameters.get("metric", EUCLIDEAN)
+    compact = len(queries) * len(database) > FEW_PAIRS
+    profile = clock(
+        "evaluate",
+        lambda: TieProfile.from_distances(
+            _distances(queries.vectors, database.vectors, metric), truth, compact=compact
+        ),
+    )
+    found = describe_profile(profile, protocol.metrics)
+    if cell.run == EXAMPLES_OF_RUN:
+        search = _search_vectors(queries.vectors, database.vectors, metric)
+        found["examples"] = _examples(data, truth, search)
+    return found | {"parameters": dict(cell.method.parameters)}
+
+
+def _distances(
+    queries: NDArray[Any], database: NDArray[Any], metric: str
+) -> Iterator[Float64Array]:
+    """Blocks of distances, in double precision."""
+    from sklearn.metrics import pairwise_distances
+
+    database = database.astype(np.float64)
+    for block in row_blocks(len(queries), 8 * len(database), memory=1 << 27):
+        yield pairwise_distances(queries[block].astype(np.float64), database, metric)
+
+
+def _surface(grid: TableGrid, queries: Codes, database: Codes, truth: Relevance) -> dict[str, Any]:
+    """What hash tables retrieve for every K and L, in plain values; NaN if K exceeds the code."""
+    widths = sorted(k for k in grid.bits_per_table if k <= queries.n_bits)
+    tables = sorted(grid.n_tables)
+    longer = [[np.nan] * len(tables)] * (len(grid.bits_per_table) - len(widths))
+    sides: dict[str, list[Any]] = {name: [] for name in SURFACE}
+    if widths:
+        surface = table_surface(queries, database, truth, bits_per_table=widths, n_tables=tables)
+        sides = {name: read(surface).tolist() for name, read in SURFACE.items()}
+    return {
+        "bits_per_table": sorted(grid.bits_per_table),
+        "n_tables": tables,
+        **{name: values + longer for name, values in sides.items()},
+    }
+
+
+def _examples(data: RunData, truth: Relevance, search: Search) -> tuple[Example, ...]:
+    """A few queries, spread evenly over the test queries, with their nearest items.
+
+    ``search(rows, k)`` gives positions in the database and distances for rows of the queries.
+    """
+    queries, database = data.queries.positions, data.database.positions
+    n = min(N_EXAMPLES, len(queries))
+    rows = np.unique(np.linspace(0, len(queries) - 1, n).astype(np.intp))
+    k = min(N_SHOWN, len(database))
+    examples = []
+    for row, items, distances in zip(rows, *search(rows, k), strict=True):
+        levels = truth.levels_of(np.full(k, row), np.asarray(items))
+        examples.append(
+            Example(
+                query=int(queries[row]),
+                items=tuple(database[items].tolist()),
+                distances=tuple(np.asarray(distances).tolist()),
+                relevant=tuple((levels > 0).tolist()),
+            )
+        )
+    return tuple(examples)
+
+
+def _search_codes(queries: Codes, database: Codes) -> Search:
+    index = FlatIndex(database)
+
+    def search(rows: PositionArray, k: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        hits = index.search(queries[rows], k=k)
+        return hits.ids, hits.distances
+
+    return search
+
+
+def _search_vectors(queries: NDArray[Any], database: NDArray[Any], metric: str) -> Search:
+    def search(rows: PositionArray, k: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        distances = np.concatenate(list(_distances(queries[rows], database, metric)))
+        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        return order, np.take_along_axis(distances, order, axis=1)
+
+    return search

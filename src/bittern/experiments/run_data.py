@@ -1,0 +1,175 @@
+"""The data of one run: the sets of its split, read into memory and preprocessed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import PositionArray
+from bittern.data import Dataset, Split, load, make_split
+from bittern.data.splits import SETS
+from bittern.errors import InputError
+
+if TYPE_CHECKING:
+    from bittern.experiments.protocol import DatasetSettings, Protocol
+
+__all__ = [
+    "Root",
+    "RunData",
+    "SplitSet",
+    "data_fingerprint",
+    "describe_split",
+    "load_dataset",
+    "prepare_run",
+]
+
+Root = str | os.PathLike[str] | None
+SAMPLE = 64  # rows that the fingerprint of data looks at
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitSet:
+    """One set of a split, in memory."""
+
+    positions: PositionArray  # in the dataset
+    vectors: NDArray[Any]  # (n, dim), after preprocessing
+    labels: NDArray[np.int64] | None = None
+    tags: Any = None  # (n, n_tags)
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def take(self, rows: NDArray[np.intp]) -> SplitSet:
+        """Some of its rows."""
+        return SplitSet(
+            self.positions[rows],
+            self.vectors[rows],
+            None if self.labels is None else self.labels[rows],
+            None if self.tags is None else self.tags[rows],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RunData:
+    """The sets of one run; each is read when first used, the test sets last of all."""
+
+    dataset: Dataset  # as it is on disk
+    prepared: Dataset  # after the preprocessing learned on training rows
+    split: Split
+    modality: str
+
+    @cached_property
+    def train(self) -> SplitSet:
+        """What methods may learn from."""
+        return self._read("train")
+
+    @cached_property
+    def queries(self) -> SplitSet:
+        """The test queries."""
+        return self._read("queries")
+
+    @cached_property
+    def database(self) -> SplitSet:
+        """The test database."""
+        return self._read("database")
+
+    @cached_property
+    def validation(self) -> tuple[SplitSet, SplitSet] | None:
+        """Validation queries and database, if the split has them."""
+        if not len(self.split.validation_queries):
+            return None
+        return self._read("validation_queries"), self._read("validation_database")
+
+    @cached_property
+    def statement(self) -> dict[str, Any]:
+        """The split in plain values."""
+        return describe_split(self.split, self.dataset, self.modality, self.prepared.notes)
+
+    def _read(self, name: str) -> SplitSet:
+        positions = getattr(self.split, name)
+        part = self.prepared.take(positions)
+        vectors = _as_rows(_dense(part[self.modality][:]))
+        self._check_finite(vectors, positions)
+        return SplitSet(positions, vectors, part.labels, _dense(part.tags))
+
+    def _check_finite(self, rows: NDArray[Any], positions: PositionArray) -> None:
+        if np.isfinite(rows.sum()):  # quick, and finite only if every number is
+            return
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(bad):
+            raise InputError(
+                f"{self.dataset.name}: {len(bad):,} rows have NaN or infinite numbers, "
+                f"the first is row {positions[bad[0]]}; leave them out or fill them."
+            )
+
+
+def load_dataset(settings: DatasetSettings, root: Root = None) -> Dataset:
+    """Load the dataset that a protocol names."""
+    dataset = load(settings.name, root, **settings.options)
+    if settings.rows is None:
+        return dataset
+    if settings.rows > len(dataset):
+        raise InputError(
+            f"dataset.rows: {settings.name} has {len(dataset):,} rows, got {settings.rows:,}."
+        )
+    return dataset.take(np.arange(settings.rows))
+
+
+def prepare_run(protocol: Protocol, dataset: Dataset, run: int) -> RunData:
+    """Split the dataset for a run, and learn the preprocessing on its training rows."""
+    split = make_split(
+        protocol.split.name,
+        dataset,
+        random_state=protocol.random_state,
+        run=0 if protocol.split.repeated else run,
+        **protocol.split.sizes,
+    )
+    modality = protocol.dataset.modality or next(iter(dataset.modalities))
+    prepared = dataset.prepared(split.train, protocol.dataset.steps, modality)
+    return RunData(dataset, prepared, split, modality)
+
+
+def describe_split(
+    split: Split, dataset: Dataset, modality: str, notes: Sequence[str]
+) -> dict[str, Any]:
+    """A split in plain values, with the outcome of the search for leaks."""
+    report = split.check(dataset)
+    return {
+        "name": split.name,
+        "fingerprint": split.fingerprint,
+        "sizes": {name: len(getattr(split, name)) for name in SETS},
+        "overlaps": split.overlaps,
+        "balanced_by": split.balanced_by,
+        "leaks": report.number,
+        "leak_check": str(report),
+        "notes": list(notes),
+        "class_names": list(dataset.class_names),
+        "data": data_fingerprint(dataset, modality),
+    }
+
+
+def data_fingerprint(dataset: Dataset, modality: str) -> str:
+    """Short hash of ids, labels, tags and some rows: different data have different ones."""
+    digest = hashlib.sha256(f"{len(dataset)} {modality}".encode())
+    some = np.unique(np.linspace(0, len(dataset) - 1, SAMPLE).astype(np.intp))
+    rows = _dense(dataset.take(some)[modality][:])
+    for part in (dataset.ids, dataset.labels, _dense(dataset.tags), *rows):  # images vary in size
+        digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()[:12]
+
+
+def _dense(rows: Any) -> Any:
+    return rows.toarray() if hasattr(rows, "toarray") else rows
+
+
+def _as_rows(vectors: Any) -> NDArray[np.float32]:
+    """One row per item, in single precision; images are flattened."""
+    rows = np.asarray(vectors)
+    return np.ascontiguousarray(rows.reshape(len(rows), -1), dtype=np.float32)

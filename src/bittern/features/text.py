@@ -1,0 +1,229 @@
+"""Text: word stems, weighted by tf-idf or mixed into topics."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from abc import abstractmethod
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import Float32Array, check_count, import_extra
+from bittern.errors import InputError, NotFittedError
+from bittern.features.base import Feature
+
+__all__ = ["BagOfWords", "TextFeature", "Topics", "check_texts", "stem_of", "words_of"]
+
+WORD = re.compile(r"[^\W\d_]{2,}")  # letters only
+REMEMBERED = 1 << 16  # words whose stems are cached
+LARGEST = 1 << 31  # bytes of a dense array
+
+
+class TextFeature(Feature):
+    """A feature of the word stems in a text, in any order.
+
+    X is a sequence of strings.  The words of a text are its runs of two or more letters of any
+    script, in lower case; digits and apostrophes end a word, so that "John's" gives "john".  Words
+    in ``stop_words`` are left out, and the others are reduced to their Porter stems.
+
+    ``fit`` learns ``vocabulary_``, the stems that occur in at least ``min_df`` of its texts, in
+    alphabetical order.  Other stems are ignored later.
+
+    Reference: [Porter-1980].
+    """
+
+    takes = "texts"
+
+    stop_words: Collection[str] | None
+    min_df: int
+    vocabulary_: NDArray[np.str_]
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the vocabulary, and what the feature needs beyond it, from these texts."""
+        self._check()
+        counter = self._counter(min_df=self.min_df)
+        texts = check_texts(X, self._title)
+        try:
+            counts = counter.fit_transform(texts)
+        except ValueError:  # scikit-learn's, if no stem is left
+            raise InputError(
+                f"{self._title}: no word except stop words is in {self.min_df} or more of the "
+                f"{len(texts)} texts; lower min_df, or give more texts."
+            ) from None
+        self._learn(counts)
+        self.vocabulary_ = np.array(counter.get_feature_names_out(), dtype=np.str_)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """One row for each text."""
+        self._check()
+        if not hasattr(self, "vocabulary_"):
+            raise NotFittedError(f"{self._title}: call fit() before transform().")
+        counter = self._counter(vocabulary=self.vocabulary_)
+        return self._rows(counter.transform(check_texts(X, self._title)))
+
+    @abstractmethod
+    def _learn(self, counts: Any) -> None:
+        """Learn from sparse counts, one row for each text and one column for each stem."""
+
+    @abstractmethod
+    def _rows(self, counts: Any) -> Any:
+        """The feature's rows from such counts."""
+
+    def _check(self) -> None:
+        check_count(self.min_df, f"{self._title}: min_df")
+        stop = self.stop_words
+        is_collection = isinstance(stop, Collection) and not isinstance(stop, str | bytes)
+        if stop is not None and not (is_collection and all(isinstance(w, str) for w in stop)):
+            raise InputError(
+                f"{self._title}: stop_words must be None or a collection of words, got {stop!r}."
+            )
+
+    def _counter(self, **options: Any) -> Any:
+        """A scikit-learn counter of stems."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        stem = stem_of(self._title)
+        stop = {word for given in self.stop_words or () for word in words_of(given)}
+
+        def stems(text: str) -> list[str]:
+            return [stem(word) for word in words_of(text) if word not in stop]
+
+        return CountVectorizer(analyzer=stems, **options)
+
+
+class BagOfWords(TextFeature):
+    r"""Weights of a text's stemmed words by tf-idf; they sum to one.
+
+    The weight of stem :math:`w` in a text is
+
+    .. math:: \frac{n_w \ln(N / N_w)}{\sum_v n_v \ln(N / N_v)}
+
+    with :math:`n_w` the number of times it occurs in this text and :math:`N_w` the number of the
+    :math:`N` texts given to ``fit`` that contain it; ``idf_`` holds the logarithms.  A stem that
+    all of them contain has weight zero.  A text without any stem of positive weight has a row of
+    zeros.
+
+    Rows are dense, with one column for each stem of ``vocabulary_``.  With ``sparse`` they are a
+    SciPy CSR array of the same values, for large vocabularies.
+
+    References: [Yavlinsky-2004] for the feature, [Salton-Buckley-1988] for the weights,
+    [Porter-1980] for the stems.
+    """
+
+    name = "bag-of-words"
+
+    def __init__(
+        self,
+        stop_words: Collection[str] | None = None,
+        *,
+        min_df: int = 1,
+        sparse: bool = False,
+    ) -> None:
+        self.stop_words = stop_words
+        self.min_df = min_df
+        self.sparse = sparse
+
+    def _learn(self, counts: Any) -> None:
+        n, n_stems = counts.shape
+        self.idf_ = np.log(n / np.bincount(counts.indices, minlength=n_stems))
+
+    def _rows(self, counts: Any) -> Any:
+        """The weights of counted stems, each row divided by its sum."""
+        from scipy.sparse import csr_array
+        from sklearn.preprocessing import normalize
+
+        n, n_stems = counts.shape
+        if not self.sparse and 4 * n * n_stems > LARGEST:
+            raise InputError(
+                f"{self._title}: {n:,} texts by {n_stems:,} stems are too large for a dense array; "
+                "give sparse=True, or a larger min_df."
+            )
+        weights = csr_array(normalize(counts.multiply(self.idf_), norm="l1"), dtype=np.float32)
+        weights.eliminate_zeros()
+        return weights if self.sparse else weights.toarray()
+
+
+class Topics(TextFeature):
+    """A text's mixture of topics by latent Dirichlet allocation; it sums to one.
+
+    A topic is a distribution over stems.  ``fit`` learns ``n_topics`` of them by variational
+    Bayes, in ``n_iter`` passes over its texts.  A text's row is the expected share of each topic,
+    given its stems.  A text without a known stem has the prior's row: the same share of each.
+
+    ``topics_`` holds the topics, ``(n_topics, n_stems)``, each summing to one.
+
+    References: [Blei-Ng-Jordan-2003], [Porter-1980] for the stems.
+    """
+
+    name = "topics"
+
+    def __init__(
+        self,
+        n_topics: int = 10,
+        *,
+        stop_words: Collection[str] | None = None,
+        min_df: int = 1,
+        n_iter: int = 50,
+        random_state: int | None = 0,
+    ) -> None:
+        self.n_topics = n_topics
+        self.stop_words = stop_words
+        self.min_df = min_df
+        self.n_iter = n_iter
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        super()._check()
+        check_count(self.n_topics, f"{self._title}: n_topics")
+        check_count(self.n_iter, f"{self._title}: n_iter")
+        if self.random_state is not None:
+            check_count(self.random_state, f"{self._title}: random_state", 0)
+
+    def _learn(self, counts: Any) -> None:
+        from sklearn.decomposition import LatentDirichletAllocation
+
+        self.allocation_ = LatentDirichletAllocation(
+            self.n_topics, max_iter=self.n_iter, random_state=self.random_state
+        ).fit(counts)
+        weights = self.allocation_.components_
+        self.topics_ = weights / weights.sum(axis=1, keepdims=True)
+
+    def _rows(self, counts: Any) -> Float32Array:
+        rows: Float32Array = self.allocation_.transform(counts).astype(np.float32)
+        return rows
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in order: runs of two or more letters, in lower case.
+
+    Unicode's form NFKC first turns ligatures and full-width letters into ordinary ones.
+    """
+    return WORD.findall(unicodedata.normalize("NFKC", text).lower())
+
+
+def stem_of(title: str) -> Callable[[str], str]:
+    """The function from a word in lower case to its Porter stem; ``title`` is for errors."""
+    snowball = import_extra("snowballstemmer", "snowballstemmer", "features", title)
+    return lru_cache(REMEMBERED)(snowball.stemmer("porter").stemWord)
+
+
+def check_texts(X: Any, title: str) -> list[str]:
+    """The texts as a list; a single text, no text, or anything but strings is an error."""
+    is_sequence = hasattr(X, "__len__") and hasattr(X, "__getitem__")
+    if isinstance(X, str | bytes | os.PathLike | dict) or not is_sequence:
+        raise InputError(
+            f"{title}: X must be a sequence of texts, got {type(X).__name__}; one goes in [ ]."
+        )
+    texts = [X[i] for i in range(len(X))]
+    if not texts:
+        raise InputError(f"{title}: X must hold at least one text.")
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"{title}: text {i} must be a string, got {type(text).__name__}.")
+    return texts

@@ -1,0 +1,1 @@
+"""What the gradient-trained methods (TALR, DPSH, DTSH) share: parameters, networks, training."""

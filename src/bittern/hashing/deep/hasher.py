@@ -1,0 +1,371 @@
+"""The base of the gradient-trained methods: their parameters, fitting, and encoding."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import (
+    Float32Array,
+    PositionArray,
+    check_choice,
+    check_count,
+    check_number,
+    import_extra,
+)
+from bittern.errors import InputError
+from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.deep.images import AT_ONCE, ImageInputs, check_images
+from bittern.hashing.itq import ITQ
+from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
+from bittern.hashing.targets import Targets
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bittern.hashing.deep.layers import HashNetwork
+    from bittern.hashing.deep.training import Inputs, TrainingSettings
+
+__all__ = ["GradientHasher"]
+
+VECTOR_NETWORKS = ("linear", "mlp", "kernel")
+RATES = {"linear": 1e-2, "mlp": 1e-3, "kernel": 1e-2}
+RATE = 1e-3  # of the hash layer on an image network
+EPOCHS, STEPS = 50, 500  # of training, at least, by default
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GradientHasher(Hasher):
+    """Bits are the signs of a network's logits; training minimises an objective over batches.
+
+    A dataclass, so that every method inherits these parameters and adds its own.
+
+    In a batch, every row is a query for all the others.  ``network`` is one of
+
+    - ``"linear"``: one layer; ``"mlp"``: a layer of ``hidden`` rectified units and one more layer;
+      ``"kernel"``: Gaussian kernels with ``n_anchors`` random training rows, then a layer.  Rows
+      are centred and divided by a common standard deviation; training drops the share ``dropout``
+      of the inputs at random.  The weights of a single layer ``start`` at ``"random"`` values or
+      at those of :class:`~bittern.hashing.ITQ` (``"itq"``), which is the better start if rows are
+      relevant because they are near;
+    - the name of an image network (``bt.hashing.backbones.BACKBONES``), or any
+      ``torch.nn.Module`` that returns a matrix of features, below a new hash layer.  X are then
+      images, ``(n, height, width[, channels])`` with values 0 … 255, resized to ``image_size`` (a
+      module of your own may take any X).  The first ``frozen`` stages of the package's networks do
+      not learn and are computed once; the others learn at ``trunk_rate`` times the learning rate.
+      With ``augment`` above 0, each step sees images shifted and mirrored at random; for frozen
+      stages, that many variants of each image are stored besides the image itself.
+
+    Training uses AdamW with ``weight_decay``.  The learning rate rises to ``learning_rate`` over
+    the first tenth of the steps and falls to 0 as a cosine; it defaults to 0.01 for a single layer
+    and to 0.001 otherwise.  ``n_epochs`` defaults to 50, or to more if those would be fewer than
+    500 steps.  ``batch_size`` defaults to a tenth of the rows, between 100 and 500 (200 for
+    triplets); a batch has equally many rows of each class if there are classes.
+
+    The share ``validation`` of the rows is held out.  The metric of these rows among themselves
+    after each epoch decides which epoch's network is kept; training stops after ``patience`` epochs
+    without a better one.
+
+    ``checkpoint`` is a path: the state is written there after each epoch, and ``fit`` with the same
+    data and parameters resumes from it, with the same result as without an interruption.
+    """
+
+    n_bits: int = field(default=32, kw_only=False)
+    network: Any = "linear"
+    hidden: int = 512
+    n_anchors: int = 1000
+    start: str = "random"
+    dropout: float = 0.5
+    image_size: int | None = None
+    frozen: int = 0
+    augment: int = 0
+    n_epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    trunk_rate: float = 0.1
+    weight_decay: float = 1e-4
+    validation: float = 0.0
+    patience: int | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: int | None = 0
+
+    state_: dict[str, NDArray[Any]] = field(init=False)  # of the network, by PyTorch's names
+    losses_: NDArray[np.float64] = field(init=False)  # (epochs,) of training
+    scores_: NDArray[np.float64] = field(init=False)  # (epochs,) of validation, or empty
+    best_epoch_: int = field(init=False)
+    _restored: Any = field(default=None, init=False)  # the network with its state, once needed
+
+    needs_y = True
+    _metric = "ap"  # of validation
+    _largest_default_batch = 500
+
+    @abstractmethod
+    def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
+        """The objective, when the share t of the training is done."""
+
+    @abstractmethod
+    def _check_objective(self) -> None:
+        """Check the parameters of the objective."""
+
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        assert targets is not None
+        from bittern.hashing.deep.training import Checkpoint, Trainer, Validation
+
+        rng = self._generator()
+        seed = int(rng.integers(2**62))
+        order = rng.permutation(targets.n)
+        n_held_out = int(self.validation * targets.n)
+        held_out, train = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+        self._learn_scale(X, train, rng)
+        network, inputs = self._network_and_inputs(X, train, seed)
+        validation = checkpoint = None
+        if n_held_out:
+            rows, truth = self._network_input(X[held_out]), targets.take(held_out)
+            validation = Validation(rows, truth, self._metric, self._title)
+        if self.checkpoint is not None:
+            checkpoint = Checkpoint(Path(self.checkpoint), self._fingerprint(X, targets))
+        settings = self._settings(seed, len(train))
+        trainer = Trainer(network, inputs, targets.take(train), self._loss, settings, validation)
+        for progress in trainer.epochs(checkpoint):
+            self._keep(
+                state_={name: value.numpy().copy() for name, value in trainer.best.items()},
+                losses_=np.array(progress.losses),
+                scores_=np.array(progress.scores),
+                best_epoch_=progress.best,
+            )
+
+    def logits(self, X: Any) -> Float32Array:
+        """The network's outputs ``(n, n_bits)``, whose signs are the bits."""
+        self._check_fitted()
+        return self._logits(self._checked(X))
+
+    def _bits(self, X: Rows) -> Bits:
+        return self._logits(X) > 0
+
+    def _logits(self, X: Rows) -> Float32Array:
+        """Layers on vectors in NumPy, so that saved models encode without PyTorch."""
+        if not self._takes_vectors:
+            return self._forward(X)
+        rows, state = self._scaled(X), self.state_
+        if self.network == "mlp":
+            rows = np.maximum(rows @ state["trunk.1.weight"].T + state["trunk.1.bias"], 0)
+        logits: Float32Array = rows @ state["hash.weight"].T + state["hash.bias"]
+        return logits
+
+    def _forward(self, X: Rows) -> Float32Array:
+        """Logits by the whole network, a few images at a time."""
+        torch = self._import_torch()
+        from bittern.hashing.deep.layers import restore
+
+        if self._restored is None:
+            self._restored = restore(self._build(X[:1], pretrained=False), self.state_)
+        blocks = (X[i : i + AT_ONCE] for i in range(0, len(X), AT_ONCE))
+        with torch.inference_mode():
+            return np.concatenate(
+                [self._restored(self._network_input(block)).numpy() for block in blocks]
+            )
+
+    def _import_torch(self) -> Any:
+        return import_extra("torch", "PyTorch", "deep", self._title)
+
+    def _network_and_inputs(
+        self, X: Rows, train: PositionArray, seed: int
+    ) -> tuple[HashNetwork, Inputs]:
+        """The network before training, and the training rows as its inputs."""
+        import torch
+
+        from bittern.hashing.deep.layers import to_tensor
+        from bittern.hashing.deep.training import VectorInputs
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = self._build(X[:1], pretrained=True)
+        if not self._takes_vectors:
+            return network, ImageInputs(X, train, network, self.augment, seed, self._title)
+        rows = self._scaled(X[train])
+        if self.start == "itq":
+            network.hash.weight.data = to_tensor(self._itq_weights(rows))
+        return network, VectorInputs(to_tensor(rows))
+
+    def _build(self, sample: Rows, *, pretrained: bool) -> HashNetwork:
+        """The network for rows like the sample, with random or published weights."""
+        from bittern.hashing.deep.layers import add_hash_layer, make_trunk, vector_network
+
+        if self._takes_vectors:
+            hidden = (int(self.hidden),) if self.network == "mlp" else ()
+            return vector_network(len(self.mean_), hidden, self.n_bits, self.dropout)
+        trunk = make_trunk(self.network, self.image_size, pretrained, self._title)
+        inputs = self._network_input(sample)
+        return add_hash_layer(trunk, inputs, self.n_bits, self.dropout, self.frozen, self._title)
+
+    def _itq_weights(self, rows: Float32Array) -> Float32Array:
+        """The weights ``(n_bits, dim)`` of ITQ, scaled as random ones: logits of variance 1."""
+        projection = ITQ(self.n_bits, random_state=self.random_state).fit(rows).projection_
+        spread = (rows @ projection).std(axis=0)
+        return (projection / np.where(spread > 0, spread, 1)).T.astype(np.float32)
+
+    def _learn_scale(self, X: Rows, train: PositionArray, rng: np.random.Generator) -> None:
+        """Learn a kernel map's anchors, and the centre and scale of the first layer's inputs."""
+        if not self._takes_vectors:
+            return
+        rows = X[train]
+        if self.network == "kernel":
+            self.anchors_ = choose_anchors(rows, self.n_anchors, rng)
+            self.width_ = mean_square(square_distances(rows, self.anchors_)) / 2
+            rows = gaussian(rows, self.anchors_, self.width_)
+        self.mean_ = rows.mean(axis=0, dtype=np.float64)
+        spread = float(np.sqrt(rows.var(axis=0, dtype=np.float64).mean()))
+        self.scale_ = 1 / spread if spread > 0 else 1.0
+
+    def _scaled(self, X: Rows) -> Float32Array:
+        """Rows as the first layer takes them."""
+        rows = gaussian(X, self.anchors_, self.width_) if self.network == "kernel" else X
+        scaled: Float32Array = ((rows - self.mean_) * self.scale_).astype(np.float32)
+        return scaled
+
+    def _network_input(self, X: Rows) -> Tensor:
+        """Rows or images as the network takes them."""
+        from bittern.hashing.deep.layers import to_tensor
+
+        return to_tensor(self._scaled(X) if self._takes_vectors else X)
+
+    def _checked(self, X: Any, reset: bool = False) -> Any:
+        if reset:
+            self._check()
+        if self._takes_vectors:
+            return super()._checked(X, reset)
+        self._import_torch()
+        images = check_images(X, self._title, any_shape=self._is_own_module)
+        shape = images.shape[1:]
+        if reset:
+            self.shape_in_, self.n_features_in_ = shape, int(np.prod(shape))
+        elif tuple(self.shape_in_) != shape:
+            raise InputError(
+                f"{self._title}: was trained on inputs of shape {tuple(self.shape_in_)}, "
+                f"got {shape}."
+            )
+        return images
+
+    def _blank(self) -> NDArray[Any]:
+        if self._takes_vectors:
+            return super()._blank()
+        return np.zeros((1, *self.shape_in_), np.uint8)
+
+    @property
+    def _takes_vectors(self) -> bool:
+        return isinstance(self.network, str) and self.network in VECTOR_NETWORKS
+
+    @property
+    def _is_own_module(self) -> bool:
+        """Whether the network is a module of the user, not one of the package's."""
+        from bittern.networks import Backbone
+
+        return not isinstance(self.network, str | Backbone)
+
+    @property
+    def _resume_hint(self) -> str:
+        if self.checkpoint is None:
+            return ""
+        return f" Call fit() again with checkpoint={os.fspath(self.checkpoint)!r} to resume."
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._restored = None
+
+    def __getstate__(self) -> Any:
+        return {**super().__getstate__(), "_restored": None}
+
+    def _settings(self, seed: int, n: int) -> TrainingSettings:
+        """How to train on n rows, with defaults filled in."""
+        from bittern.hashing.deep.training import TrainingSettings
+
+        size = self.batch_size or min(self._largest_default_batch, max(100, n // 10))
+        rate = self.learning_rate or (RATES[self.network] if self._takes_vectors else RATE)
+        n_epochs = self.n_epochs or max(EPOCHS, math.ceil(STEPS / max(1, n // size)))
+        return TrainingSettings(
+            n_epochs=int(n_epochs),
+            batch_size=int(size),
+            learning_rate=rate,
+            trunk_rate=rate if self._takes_vectors else rate * self.trunk_rate,
+            weight_decay=self.weight_decay,
+            seed=seed,
+            patience=self.patience,
+            title=self._title,
+        )
+
+    def _check(self) -> None:
+        """Check the parameters, and that PyTorch is installed."""
+        title = self._title
+        self._import_torch()
+        for name, least in (("hidden", 1), ("n_anchors", 1), ("frozen", 0), ("augment", 0)):
+            check_count(getattr(self, name), f"{title}: {name}", least)
+        optional = ("n_epochs", 1), ("batch_size", 2), ("patience", 1), ("image_size", 1)
+        for name, least in optional:
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), f"{title}: {name}", least)
+        for name in ("dropout", "validation"):
+            if not 0 <= check_number(getattr(self, name), f"{title}: {name}", least=0) < 1:
+                raise InputError(f"{title}: {name} must be less than 1, got {getattr(self, name)}.")
+        for name in ("trunk_rate", "weight_decay"):
+            check_number(getattr(self, name), f"{title}: {name}", least=0)
+        if self.learning_rate is not None:
+            check_number(self.learning_rate, f"{title}: learning_rate", above=0)
+        if self.patience is not None and not self.validation:
+            raise InputError(
+                f"{title}: patience needs a share of rows for validation, for example "
+                f"validation=0.1."
+            )
+        self._check_checkpoint()
+        _check_network(self.network, title)
+        check_choice(self.start, f"{title}: start", ("random", "itq"))
+        if self.start != "random" and self.network not in ("linear", "kernel"):
+            raise InputError(
+                f"{title}: start={self.start!r} is for one layer, network='linear' or 'kernel'."
+            )
+        self._check_objective()
+
+    def _check_checkpoint(self) -> None:
+        """Find now what would fail only after the first epoch."""
+        if self.checkpoint is None:
+            return
+        if self.random_state is None:
+            raise InputError(
+                f"{self._title}: a checkpoint needs a random_state, to resume the same training."
+            )
+        if not Path(self.checkpoint).parent.is_dir():
+            path = os.fspath(self.checkpoint)
+            raise InputError(
+                f"{self._title}: checkpoint {path!r} is in a folder that does not exist."
+            )
+
+    def _fingerprint(self, X: Rows, targets: Targets) -> str:
+        """A hash of what decides the result: parameters, and samples of the data."""
+        parameters = {k: repr(v) for k, v in self.get_params(deep=False).items()}
+        parameters.pop("checkpoint")
+        digest = hashlib.blake2b(json.dumps(parameters, sort_keys=True).encode(), digest_size=16)
+        some = np.linspace(0, len(X) - 1, min(len(X), 4096)).astype(np.intp)
+        for array in (np.array(X.shape), X[some], targets.gains(some[:256], some)):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+def _check_network(network: Any, title: str) -> None:
+    from torch.nn import Module
+
+    from bittern.networks import BACKBONES
+
+    names = [*VECTOR_NETWORKS, *BACKBONES]
+    if not isinstance(network, Module) and network not in names:
+        raise InputError(
+            f"{title}: network must be one of {', '.join(map(repr, names))}, "
+            f"or a torch.nn.Module, got {network!r}."
+        )

@@ -1,0 +1,146 @@
+"""The networks whose signs are the bits: layers on vectors, or a hash layer on an image network."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from bittern.errors import InputError
+from bittern.networks import (
+    BACKBONES,
+    Backbone,
+    EfficientNetLite0,
+    SmallNet,
+)
+
+__all__ = ["HashNetwork", "add_hash_layer", "make_trunk", "restore", "to_tensor", "vector_network"]
+
+HIDDEN_SHARE = 0.4  # of the input's dropout, for hidden layers
+
+
+class HashNetwork(nn.Module):
+    """A trunk, dropout, and a linear hash layer; the first stages of the trunk may be frozen.
+
+    The output of :meth:`early` does not change in training, so it can be computed once.
+    """
+
+    def __init__(self, trunk: nn.Module, n_features: int, n_bits: int, dropout: float, frozen: int):
+        super().__init__()
+        self.trunk, self.frozen = trunk, frozen
+        self.dropout = nn.Dropout(dropout)
+        self.hash = nn.Linear(n_features, n_bits)
+        nn.init.normal_(self.hash.weight, std=n_features**-0.5)
+        nn.init.zeros_(self.hash.bias)
+        for stage in self._frozen_stages():
+            stage.requires_grad_(False)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Logits of rows."""
+        return self.late(self.early(rows))
+
+    def early(self, rows: Tensor) -> Tensor:
+        """The output of the frozen stages."""
+        return self.trunk.early(rows, self.frozen) if self.frozen else rows  # type: ignore[operator]
+
+    def late(self, x: Tensor) -> Tensor:
+        """Logits from the output of the frozen stages."""
+        features = self.trunk.late(x, self.frozen) if self.frozen else self.trunk(x)  # type: ignore[operator]
+        logits: Tensor = self.hash(self.dropout(features))
+        return logits
+
+    def parameter_groups(self, rate: float, trunk_rate: float) -> list[dict[str, Any]]:
+        """Parameters with their learning rates, as an optimiser takes them."""
+        trunk = [p for p in self.trunk.parameters() if p.requires_grad]
+        groups: list[dict[str, Any]] = [{"params": list(self.hash.parameters()), "lr": rate}]
+        return groups + ([{"params": trunk, "lr": trunk_rate}] if trunk else [])
+
+    def train(self, mode: bool = True) -> HashNetwork:
+        """Switch the mode of all stages but the frozen ones, which stay in evaluation mode."""
+        super().train(mode)
+        for stage in self._frozen_stages():
+            stage.train(False)
+        return self
+
+    def _frozen_stages(self) -> Iterator[nn.Module]:
+        if self.frozen:
+            assert isinstance(self.trunk, Backbone)
+            yield from self.trunk.stages[: self.frozen]
+
+
+def vector_network(
+    n_features: int, hidden: tuple[int, ...], n_bits: int, dropout: float
+) -> HashNetwork:
+    """Linear layers with ReLU between them and dropout before each, less of it before hidden ones.
+
+    ``hidden`` are the numbers of units; none makes a single layer.
+    """
+    parts: list[nn.Module] = []
+    n_in = n_features
+    for n_out in hidden:
+        linear = nn.Linear(n_in, n_out)
+        nn.init.normal_(linear.weight, std=(2 / n_in) ** 0.5)
+        nn.init.zeros_(linear.bias)
+        parts += [nn.Dropout(dropout if n_in == n_features else HIDDEN_SHARE * dropout)]
+        parts += [linear, nn.ReLU()]
+        n_in = n_out
+    last = HIDDEN_SHARE * dropout if hidden else dropout
+    return HashNetwork(nn.Sequential(*parts), n_in, n_bits, last, 0)
+
+
+def make_trunk(network: Any, size: int | None, pretrained: bool, title: str) -> nn.Module:
+    """An image network by its name, or a copy of the user's module.
+
+    ``pretrained`` loads published weights where the package has them.
+    """
+    if not isinstance(network, str):
+        return copy.deepcopy(network)
+    if network == EfficientNetLite0.name:
+        return EfficientNetLite0(pretrained=pretrained, size=size or 128).fold()
+    if network == SmallNet.name:
+        return SmallNet(size=size)
+    raise InputError(
+        f"{title}: network={network!r} would begin with random weights; give the published ones, "
+        f"network=bt.hashing.backbones.{BACKBONES[network].__name__}(weights=PATH)."
+    )
+
+
+def add_hash_layer(
+    trunk: nn.Module, sample: Tensor, n_bits: int, dropout: float, frozen: int, title: str
+) -> HashNetwork:
+    """The trunk below a new hash layer, its first stages frozen; ``sample`` is one input."""
+    if isinstance(trunk, Backbone):
+        if frozen > len(trunk.stages):
+            raise InputError(f"{title}: frozen must be at most {len(trunk.stages)}, got {frozen}.")
+        return HashNetwork(trunk, trunk.n_features, n_bits, dropout, frozen)
+    if frozen:
+        raise InputError(
+            f"{title}: frozen works with the package's own image networks; freeze the parameters "
+            f"of another module with requires_grad_(False)."
+        )
+    with torch.no_grad():
+        features = trunk.eval()(sample)
+    if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != len(sample):
+        raise InputError(f"{title}: network must turn a batch of inputs into a matrix of features.")
+    return HashNetwork(trunk, features.shape[1], n_bits, dropout, 0)
+
+
+def restore(network: HashNetwork, state: dict[str, NDArray[Any]]) -> nn.Module:
+    """The network with its learned state, in evaluation mode."""
+    network.load_state_dict({name: torch.from_numpy(np.array(v)) for name, v in state.items()})
+    return network.eval()
+
+
+def to_tensor(rows: NDArray[Any]) -> Tensor:
+    """Rows, or images with their channels first, as a network takes them."""
+    if rows.ndim == 3:
+        rows = rows[..., None]
+    if rows.ndim == 4:
+        rows = rows.transpose(0, 3, 1, 2)
+    kept = rows if rows.dtype == np.uint8 and rows.ndim == 4 else rows.astype(np.float32)
+    return torch.from_numpy(np.ascontiguousarray(kept))

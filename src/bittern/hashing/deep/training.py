@@ -1,0 +1,276 @@
+"""Training by gradients: batches in which every row is a query, learning rates, checkpoints."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bittern.checks import PositionArray
+from bittern.codes import Codes
+from bittern.errors import FileError, InputError
+from bittern.hashing.deep.images import AT_ONCE
+from bittern.hashing.deep.layers import HashNetwork
+from bittern.hashing.targets import Targets
+from bittern.io.files import atomic_write, reading
+from bittern.metrics import evaluate
+from bittern.progress import Bar
+
+__all__ = [
+    "Checkpoint",
+    "Trainer",
+    "TrainingSettings",
+    "Validation",
+    "VectorInputs",
+    "balanced_batches",
+]
+
+Loss = Callable[[Tensor, Tensor, float], Tensor]  # of logits, gains, and the share of training done
+LEAST_PER_CLASS = 5  # rows in a batch, if there are more classes than it can hold
+WARM_UP = 0.1  # of all steps
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How to train: everything that decides the result besides the data and the network."""
+
+    n_epochs: int
+    batch_size: int
+    learning_rate: float
+    trunk_rate: float
+    weight_decay: float
+    seed: int
+    patience: int | None
+    title: str = "training"  # in messages
+
+
+@dataclass
+class TrainingProgress:
+    """The epochs so far; checkpoints hold these fields."""
+
+    epoch: int = 0
+    losses: list[float] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    best: int = 0  # the epoch whose network is kept, counted from 1
+
+    def is_best(self) -> bool:
+        """Whether the last epoch is the best so far."""
+        return self.best == self.epoch
+
+    def has_stalled(self, patience: int | None) -> bool:
+        """Whether the last ``patience`` epochs brought nothing better."""
+        return patience is not None and self.epoch - self.best >= patience
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file with the state after the last epoch, and the fingerprint of its training."""
+
+    path: Path
+    fingerprint: str
+
+
+class Inputs(Protocol):
+    """The training rows as a network's inputs."""
+
+    def draw(self, rows: PositionArray, rng: np.random.Generator) -> Tensor:
+        """Inputs of the learned part of the network, for some training rows."""
+
+
+class VectorInputs:
+    """Rows of numbers, ready for the first layer."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self._rows = rows  # (n, dim)
+
+    def draw(self, rows: PositionArray, rng: np.random.Generator) -> Tensor:
+        """Some of the rows."""
+        return self._rows[rows]
+
+
+class Validation:
+    """The exact metric of held-out rows among themselves."""
+
+    def __init__(self, inputs: Tensor, targets: Targets, metric: str, title: str) -> None:
+        self._inputs, self._metric, self._title = inputs, metric, title
+        self._truth = targets.as_relevance().excluding(np.arange(targets.n))
+
+    def score(self, network: HashNetwork) -> float:
+        """The mean of the metric for the codes of a network in evaluation mode."""
+        with torch.inference_mode():
+            starts = range(0, len(self._inputs), AT_ONCE)
+            bits = [network(self._inputs[i : i + AT_ONCE]) > 0 for i in starts]
+        codes = Codes.from_bits(torch.cat(bits).numpy())
+        score = evaluate(codes, codes, self._truth, [self._metric])[self._metric].mean
+        if np.isnan(score):
+            raise InputError(
+                f"{self._title}: nothing is relevant among the {len(codes):,} rows held out for "
+                f"validation; hold out more rows, or none (validation=0)."
+            )
+        return float(score)
+
+
+class Trainer:
+    """Trains a network epoch by epoch.
+
+    ``loss(logits, gains, t)`` is the objective, where t runs from 0 to 1 over the training.  Each
+    epoch seeds its random numbers from the settings' seed and its own number, so a training that
+    resumes from a checkpoint ends with the same result as one without an interruption.
+    """
+
+    def __init__(
+        self,
+        network: HashNetwork,
+        inputs: Inputs,
+        targets: Targets,
+        loss: Loss,
+        settings: TrainingSettings,
+        validation: Validation | None = None,
+    ) -> None:
+        self.network, self.settings, self.progress = network, settings, TrainingProgress()
+        self.best: dict[str, Tensor] = _copied_state(network)
+        self._inputs, self._targets, self._loss = inputs, targets, loss
+        self._validation = validation
+        groups = network.parameter_groups(settings.learning_rate, settings.trunk_rate)
+        self._optimiser = torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
+        self._rates = [group["lr"] for group in self._optimiser.param_groups]
+        self._n_batches = max(1, targets.n // settings.batch_size)
+
+    def epochs(self, checkpoint: Checkpoint | None = None) -> Iterator[TrainingProgress]:
+        """Train, and yield the progress after each epoch, and once after resuming."""
+        title = f"{self.settings.title}: training"
+        with Bar(title) as bar, torch.random.fork_rng(devices=[]):
+            if checkpoint is not None and checkpoint.path.exists():
+                self._resume(checkpoint)
+                yield self.progress
+            while not self._is_over():
+                self._epoch(bar)
+                if checkpoint is not None:
+                    self._save(checkpoint)
+                yield self.progress
+
+    def _is_over(self) -> bool:
+        settings, progress = self.settings, self.progress
+        return progress.epoch >= settings.n_epochs or progress.has_stalled(settings.patience)
+
+    def _epoch(self, bar: Bar) -> None:
+        progress, settings, n_batches = self.progress, self.settings, self._n_batches
+        rng = np.random.default_rng([settings.seed, progress.epoch])
+        torch.manual_seed(int(rng.integers(2**62)))
+        total = 0.0
+        self.network.train()
+        batches = balanced_batches(self._targets, settings.batch_size, n_batches, rng)
+        for i, rows in enumerate(batches):
+            step = progress.epoch * n_batches + i
+            total += self._step(rows, rng, step) / n_batches
+            note = self._note(total * n_batches / (i + 1))
+            bar(step + 1, settings.n_epochs * n_batches, note)
+        progress.epoch += 1
+        progress.losses.append(total)
+        self.network.eval()
+        if self._validation is not None:
+            progress.scores.append(self._validation.score(self.network))
+        if not progress.scores or progress.scores[-1] > max(
+            progress.scores[:-1], default=-math.inf
+        ):
+            progress.best = progress.epoch
+            self.best = _copied_state(self.network)
+
+    def _step(self, rows: PositionArray, rng: np.random.Generator, step: int) -> float:
+        """One gradient step on a batch; returns the loss before it."""
+        t = step / (self.settings.n_epochs * self._n_batches)
+        for group, rate in zip(self._optimiser.param_groups, self._rates, strict=True):
+            group["lr"] = rate * _share_of_rate(t)
+        gains = torch.from_numpy(self._targets.gains(rows, rows))
+        loss = self._loss(self.network.late(self._inputs.draw(rows, rng)), gains, t)
+        value = loss.item()
+        if not math.isfinite(value):
+            raise InputError(
+                f"{self.settings.title}: the loss became {value} in epoch "
+                f"{self.progress.epoch + 1}; lower learning_rate "
+                f"(it is {self.settings.learning_rate:g})."
+            )
+        self._optimiser.zero_grad()
+        if loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
+        self._optimiser.step()
+        return value
+
+    def _note(self, loss: float) -> str:
+        scores = self.progress.scores
+        return f"loss {loss:.3f}" + (f", validation {scores[-1]:.3f}" if scores else "")
+
+    def _save(self, checkpoint: Checkpoint) -> None:
+        buffer = io.BytesIO()
+        torch.save(
+            {
+                "fingerprint": checkpoint.fingerprint,
+                "progress": vars(self.progress),
+                "network": self.network.state_dict(),
+                "optimiser": self._optimiser.state_dict(),
+                "best": None if self.progress.is_best() else self.best,
+            },
+            buffer,
+        )
+        with atomic_write(checkpoint.path) as file:
+            file.write(buffer.getbuffer())
+
+    def _resume(self, checkpoint: Checkpoint) -> None:
+        path = checkpoint.path
+        with reading(path, "checkpoint"):
+            state = torch.load(path, map_location="cpu", weights_only=True)
+            if state["fingerprint"] != checkpoint.fingerprint:
+                raise FileError(
+                    f"{path}: is a checkpoint of another training (other data or parameters); "
+                    f"delete it, or give another checkpoint."
+                )
+            self.network.load_state_dict(state["network"])
+            self._optimiser.load_state_dict(state["optimiser"])
+            self.progress = TrainingProgress(**state["progress"])
+        self.best = state["best"] or _copied_state(self.network)
+
+
+def balanced_batches(
+    targets: Targets, size: int, n_batches: int, rng: np.random.Generator
+) -> Iterator[PositionArray]:
+    """Rows of each batch: equally many of each class, or any rows if there are no classes.
+
+    If the batch cannot hold five rows of every class, it has rows of some classes only.  The rows
+    of a class come in random order, each once before any comes again.
+    """
+    if targets.labels is None:
+        order = rng.permutation(targets.n)
+        yield from (order[i * size : (i + 1) * size] for i in range(n_batches))
+        return
+    classes = [np.flatnonzero(targets.labels == c) for c in np.unique(targets.labels)]
+    n_chosen = max(1, min(len(classes), size // LEAST_PER_CLASS))
+    queues = [_shuffled_forever(rows, rng) for rows in classes]
+    next_class = _shuffled_forever(np.arange(len(classes)), rng)
+    share = np.diff(np.linspace(0, min(size, targets.n), n_chosen + 1).astype(int))
+    for _ in range(n_batches):
+        chosen = [next(next_class) for _ in range(n_chosen)]
+        rows = [next(queues[c]) for c, n in zip(chosen, share, strict=True) for _ in range(n)]
+        yield np.unique(np.array(rows))
+
+
+def _shuffled_forever(rows: PositionArray, rng: np.random.Generator) -> Iterator[Any]:
+    while True:
+        yield from rng.permutation(rows)
+
+
+def _share_of_rate(t: float) -> float:
+    """Share of the learning rate at t: rises linearly, then falls as a cosine."""
+    if t < WARM_UP:
+        return 0.04 + 0.96 * t / WARM_UP
+    return 0.5 + 0.5 * math.cos(math.pi * (t - WARM_UP) / (1 - WARM_UP))
+
+
+def _copied_state(network: HashNetwork) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in network.state_dict().items()}

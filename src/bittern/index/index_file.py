@@ -1,0 +1,130 @@
+"""The file of an index: one uncompressed ``.npz`` whose arrays can be mapped into memory.
+
+``numpy.savez`` does not align its arrays, so the zip members are written by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from bittern.codes import Codes
+from bittern.errors import FileError
+from bittern.index.items import Items
+from bittern.io.files import atomic_write, existing_file, reading
+from bittern.io.npz import StoredArray, stored_arrays
+
+__all__ = ["StoredIndex", "read", "restoring", "write"]
+
+FORMAT, VERSION = "bittern index", 1
+HEAD = "index"  # the array that holds the JSON, as bytes
+BUILT = "built."  # prefix of arrays that the index built from its items
+ALIGNMENT = 64  # bytes, a line of the cache: mapped words must not straddle two
+FIXED_HEADER, ZIP64_EXTRA = 30, 20  # bytes of a member's header besides its name
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIndex:
+    """The contents of a file."""
+
+    kind: str
+    settings: dict[str, Any]
+    items: Items
+    arrays: dict[str, NDArray[Any]]
+
+
+def write(
+    path: str | os.PathLike[str],
+    kind: str,
+    settings: dict[str, Any],
+    items: Items,
+    built: dict[str, NDArray[Any]],
+) -> None:
+    """Write items, none of them removed, and the arrays built from them."""
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "n_bits": items.n_bits,
+        "next_id": items.next_id,
+        "settings": settings,
+    }
+    arrays: dict[str, NDArray[Any]] = {HEAD: np.frombuffer(json.dumps(head).encode(), np.uint8)}
+    arrays |= {"words": items.words, "ids": items.ids}
+    arrays |= {BUILT + name: array for name, array in built.items()}
+    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            _write_aligned(archive, file, f"{name}.npy", array)
+
+
+def read(path: str | os.PathLike[str], *, mmap: bool) -> StoredIndex:
+    """Read what :func:`write` wrote; items are checked here, built arrays by the index itself."""
+    source = existing_file(path)
+    with reading(source, "index"):
+        stored = stored_arrays(source)
+        if not {HEAD, "words", "ids"} <= set(stored):
+            raise FileError(f"{source}: not an index that save() wrote.")
+        head = json.loads(stored[HEAD].load().tobytes())
+        if head.get("format") != FORMAT:
+            raise FileError(f"{source}: not an index that save() wrote.")
+        if head.get("version") != VERSION:
+            raise FileError(
+                f"{source}: was written by another version of this package "
+                f"(format {head.get('version')}, this one reads {VERSION})."
+            )
+        arrays = {name: _read(array, mmap) for name, array in stored.items() if name != HEAD}
+        with restoring(source):
+            items = _items(head, arrays.pop("words"), arrays.pop("ids"))
+        built = {name.removeprefix(BUILT): array for name, array in arrays.items()}
+        return StoredIndex(str(head["kind"]), dict(head["settings"]), items, built)
+
+
+@contextmanager
+def restoring(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn a ValueError over stored values that do not fit into an error that names the file."""
+    with reading(path, "index"):
+        try:
+            yield
+        except ValueError as error:
+            raise FileError(f"{path}: not a readable index ({error}).") from error
+
+
+def _items(head: dict[str, Any], words: NDArray[Any], ids: NDArray[Any]) -> Items:
+    items = Items()
+    if head["n_bits"]:
+        items.adopt(Codes(words, head["n_bits"]), ids, "the file")
+    items.next_id = max(items.next_id, int(head["next_id"]))
+    return items
+
+
+def _read(array: StoredArray, mmap: bool) -> NDArray[Any]:
+    """An array in this machine's byte order; if mapped, a plain array over the same memory.
+
+    It is mapped copy-on-write only so that it counts as writeable: kernels are compiled for such
+    arrays, and none of them writes to it.
+    """
+    values = array.map("c") if mmap and array.offset is not None else array.load()
+    return np.asarray(np.ascontiguousarray(values)).astype(
+        values.dtype.newbyteorder("="), copy=False
+    )
+
+
+def _write_aligned(
+    archive: zipfile.ZipFile, file: BinaryIO, name: str, array: NDArray[Any]
+) -> None:
+    """Write one member whose data begin at a multiple of ALIGNMENT, padded by an extra field."""
+    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    begin = file.tell() + FIXED_HEADER + len(name) + ZIP64_EXTRA + 4
+    padding = -begin % ALIGNMENT
+    info.extra = b"\x00\x00" + padding.to_bytes(2, "little") + bytes(padding)
+    with archive.open(info, "w", force_zip64=True) as stream:
+        npy.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)

@@ -1,0 +1,225 @@
+"""Items: the codes and ids of an index, appended at the end and marked when removed."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bittern.checks import check_array, check_same_length
+from bittern.codes import Codes
+from bittern.errors import InputError
+
+__all__ = ["Items"]
+
+Array = TypeVar("Array", bound=NDArray[Any])
+LARGEST = np.iinfo(np.int64).max
+RECENT = 1024  # ids that are looked up one by one before all are sorted again
+PART = 1 << 20  # ids that are checked at a time
+
+
+class Items:
+    """Codes and ids by row; a removed row stays where it is until most rows are removed.
+
+    So the cost of adding and removing does not grow with the number of rows, and an index that
+    keeps something by row need not move it at every change.
+    """
+
+    def __init__(self) -> None:
+        self.n_bits = 0
+        self.n_alive = 0
+        self.next_id = 0
+        self._n = 0
+        self._words: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
+        self._ids: NDArray[np.int64] = np.empty(0, np.int64)
+        self._dead: NDArray[np.bool_] | None = None
+        self._are_ascending = True  # ids: then a binary search finds them as they are
+        self._order: NDArray[np.int64] = np.empty(0, np.int64)  # of the first rows, by id
+        self._recent: dict[int, int] = {}  # rows of the ids after these
+
+    @property
+    def words(self) -> NDArray[np.uint64]:
+        """Codes of all rows, ``(n_rows, n_words)``."""
+        return self._words[: self._n]
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """Ids of all rows."""
+        return self._ids[: self._n]
+
+    @property
+    def alive(self) -> NDArray[np.bool_] | None:
+        """Which rows are not removed; None if none is."""
+        return None if self._dead is None else ~self._dead[: self._n]
+
+    def living(self, array: Array) -> Array:
+        """The entries of rows that are not removed; a read-only view if none is."""
+        if self._dead is not None:
+            return array[~self._dead[: self._n]]  # type: ignore[return-value]
+        view = array.view()
+        view.flags.writeable = False
+        return view
+
+    def append(self, codes: Codes, ids: ArrayLike | None, owner: str) -> None:
+        """Add rows at the end; without ids, count on from the largest so far."""
+        new = self._counted_on(len(codes), owner) if ids is None else self._fresh(ids, codes, owner)
+        n, self.n_bits = self._n + len(codes), codes.n_bits
+        if self._n == 0:
+            self._words, self._ids = np.require(codes.words, requirements="W"), new
+        else:
+            self._reserve(n)
+            self._words[self._n : n], self._ids[self._n : n] = codes.words, new
+        if self._dead is not None and n > len(self._dead):
+            self._dead = np.concatenate([self._dead, np.zeros(n, np.bool_)])
+        self._remember(new)
+        self._n, self.n_alive = n, self.n_alive + len(codes)
+        self.next_id = max(self.next_id, int(new.max(initial=-1)) + 1)
+
+    def adopt(self, codes: Codes, ids: NDArray[Any], owner: str) -> None:
+        """Use the first rows in place, on disk or in memory, if their ids ascend."""
+        if ids.dtype != np.int64 or ids.shape != (len(codes),) or not _ascend(ids):
+            self.append(codes, ids, owner)
+            return
+        self.n_bits, self._n, self.n_alive = codes.n_bits, len(codes), len(codes)
+        self._words, self._ids = np.require(codes.words, requirements="W"), ids
+        self.next_id = int(ids[-1]) + 1 if len(ids) else 0
+
+    def remove(self, ids: ArrayLike, owner: str) -> bool:
+        """Mark rows as removed; True if rows have moved because most were removed."""
+        wanted = np.unique(_checked_ids(ids, f"{owner}: ids"))
+        rows = self.rows_of(wanted)
+        if (rows < 0).any():
+            raise InputError(f"{owner}: no item has the id {wanted[rows < 0][0]}.")
+        if len(rows) == 0:
+            return False
+        if self._dead is None:
+            self._dead = np.zeros(self._n, np.bool_)
+        self._dead[rows] = True
+        self.n_alive -= len(rows)
+        return 2 * self.n_alive < self._n and self.compact()
+
+    def compact(self) -> bool:
+        """Drop removed rows; True if there were any."""
+        if self._dead is None:
+            return False
+        alive = ~self._dead[: self._n]
+        self._words, self._ids = self.words[alive], self.ids[alive]
+        self._n, self._dead = self.n_alive, None
+        self._order, self._recent = np.empty(0, np.int64), {}
+        self._are_ascending = True
+        self._remember(self._ids, before=0)
+        return True
+
+    def rows_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The row of each id, -1 for an unknown one."""
+        if self._n == 0:
+            return np.full(len(ids), -1, np.int64)
+        rows = self._ascending_rows(ids) if self._are_ascending else self._ordered_rows(ids)
+        if self._dead is not None:
+            rows[(rows >= 0) & self._dead[rows]] = -1
+        return rows
+
+    def mask_over_all(self, mask: NDArray[np.bool_], owner: str) -> NDArray[np.bool_]:
+        """A mask over all rows, from one over those not removed."""
+        if len(mask) != self.n_alive:
+            raise InputError(
+                f"{owner}: a mask must have one entry for each of {self.n_alive} items, "
+                f"got {len(mask)}."
+            )
+        if self._dead is None:
+            return mask
+        whole = ~self._dead[: self._n]
+        whole[whole] = mask
+        return whole
+
+    def mask_of(self, ids: NDArray[Any]) -> NDArray[np.bool_]:
+        """The mask of the rows of these ids; unknown ids match nothing."""
+        mask = np.zeros(self._n, np.bool_)
+        rows = self.rows_of(ids.astype(np.int64))
+        mask[rows[rows >= 0]] = True
+        return mask
+
+    def _counted_on(self, n: int, owner: str) -> NDArray[np.int64]:
+        if self.next_id > LARGEST - n:
+            raise InputError(f"{owner}: ids cannot count on from {self.next_id - 1}; pass ids.")
+        return np.arange(self.next_id, self.next_id + n)
+
+    def _fresh(self, ids: ArrayLike, codes: Codes, owner: str) -> NDArray[np.int64]:
+        """The given ids, checked to be distinct and new."""
+        new = _checked_ids(ids, f"{owner}: ids")
+        check_same_length(len(new), len(codes), f"{owner}: the numbers of ids and of codes")
+        if new.min(initial=0) < 0:
+            raise InputError(f"{owner}: ids must be at least 0, got {new.min()}.")
+        if not (np.diff(new) > 0).all():
+            values, counts = np.unique(new, return_counts=True)
+            if (counts > 1).any():
+                raise InputError(f"{owner}: ids must be distinct, {values[counts > 1][0]} is not.")
+        there = self.rows_of(new) >= 0
+        if there.any():
+            raise InputError(
+                f"{owner}: the id {new[there][0]} is there already; remove() it first."
+            )
+        return new
+
+    def _reserve(self, n: int) -> None:
+        """Make room for n rows, at least twice as many as now, so that adding stays cheap."""
+        if n > len(self._words):
+            size = max(n, 2 * self._n)
+            words = np.empty((size, self._words.shape[1]), np.uint64)
+            ids = np.empty(size, np.int64)
+            words[: self._n], ids[: self._n] = self.words, self.ids
+            self._words, self._ids = words, ids
+
+    def _remember(self, new: NDArray[np.int64], before: int | None = None) -> None:
+        """Let :meth:`rows_of` find the new ids."""
+        n = self._n if before is None else before
+        last = self._ids[n - 1] if n else -1
+        follows = len(new) == 0 or (new[0] > last and bool((np.diff(new) > 0).all()))
+        if self._are_ascending and not follows:
+            self._are_ascending, self._order = False, np.arange(n)
+        if not self._are_ascending:
+            if len(self._recent) + len(new) > max(RECENT, len(self._order) // 4):
+                self._order = np.argsort(self._ids[: n + len(new)], kind="stable")
+                self._recent = {}
+            else:
+                self._recent.update(zip(new.tolist(), range(n, n + len(new)), strict=True))
+
+    def _ascending_rows(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        rows = np.searchsorted(self.ids, ids)
+        rows[rows == self._n] = 0
+        rows[self._ids[rows] != ids] = -1
+        return rows
+
+    def _ordered_rows(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For ids in any order; of an id that was removed and added again, the last row counts."""
+        rows = np.full(len(ids), -1, np.int64)
+        if len(self._order):
+            known = self._ids[: len(self._order)]
+            places = np.searchsorted(known, ids, side="right", sorter=self._order) - 1
+            rows = self._order[places]
+            rows[(places < 0) | (self._ids[rows] != ids)] = -1
+        if self._recent:
+            later = [self._recent.get(i, -1) for i in ids.tolist()]
+            rows = np.maximum(rows, np.array(later, np.int64))
+        return rows
+
+
+def _checked_ids(ids: ArrayLike, name: str) -> NDArray[np.int64]:
+    """Ids as a new int64 array."""
+    i = check_array(list(ids) if isinstance(ids, set | frozenset) else ids, name)
+    if i.ndim != 1 or (i.dtype.kind not in "iu" and i.size):
+        raise InputError(
+            f"{name} must be a 1-D array of whole numbers, got {i.dtype} of shape {i.shape}."
+        )
+    if i.dtype.kind == "u" and i.max(initial=0) > LARGEST:
+        raise InputError(f"{name} must be at most {LARGEST}, got {i.max()}.")
+    return i.astype(np.int64)
+
+
+def _ascend(ids: NDArray[np.int64]) -> bool:
+    """Whether ids are at least 0 and ascend strictly; checked a part at a time."""
+    parts = (ids[first : first + PART + 1] for first in range(0, len(ids), PART))
+    if len(ids) and ids[0] < 0:
+        return False
+    return all((part[1:] > part[:-1]).all() for part in parts)

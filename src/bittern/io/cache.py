@@ -1,0 +1,117 @@
+"""Arrays kept on disk, each in a file named after what it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from bittern.errors import FileError
+from bittern.io.files import make_folder
+from bittern.io.npz import StoredArray, stored_arrays, write_arrays
+
+__all__ = ["ArrayCache", "CachedArray", "fingerprint_of"]
+
+ARRAY = "array"  # its name in the file
+
+
+def fingerprint_of(value: Any, digits: int = 12) -> str:
+    """Hash of plain values, as hexadecimal digits."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CachedArray:
+    """An array that can be made; ``depends_on`` holds everything that it follows from."""
+
+    kind: str  # a folder of the cache
+    name: str
+    depends_on: Any  # plain values
+    make: Callable[[], NDArray[Any]]
+
+    @property
+    def fingerprint(self) -> str:
+        """Short hash of what it depends on."""
+        return fingerprint_of([self.kind, self.name, self.depends_on])
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayCache:
+    """A folder of arrays, each written whole.
+
+    If several processes want the same array, one makes it and the others wait.  What the cache of
+    another experiment beside this one has already is linked; a folder with the file ``marker`` is
+    an experiment.
+    """
+
+    folder: Path
+    marker: str = "protocol.toml"
+
+    def get(self, wanted: CachedArray) -> StoredArray:
+        """The array, made now if it is missing."""
+        return self.get_all([wanted])[0]
+
+    def get_all(self, wanted: Sequence[CachedArray]) -> list[StoredArray]:
+        """The arrays, in order; waits in the end for those that other processes are making."""
+        for wait in (False, True):
+            for one in wanted:
+                self._ensure(one, wait)
+        return [_read(self._place(one)) for one in wanted]
+
+    def _place(self, wanted: CachedArray) -> Path:
+        return self.folder / wanted.kind / f"{wanted.name}-{wanted.fingerprint}.npz"
+
+    def _ensure(self, wanted: CachedArray, wait: bool) -> None:
+        place = self._place(wanted)
+        if place.exists():
+            return
+        make_folder(place.parent)
+        with _locked(place.with_suffix(".lock"), wait) as is_ours:
+            if is_ours and not place.exists() and not self._link(place):
+                write_arrays(place, {ARRAY: wanted.make()})
+
+    def _link(self, place: Path) -> bool:
+        """Link a sound file of the same name in a cache beside this one; whether there was one."""
+        experiment = self.folder.parent
+        for marker in experiment.parent.glob(f"*/{self.marker}"):
+            other = marker.parent / place.relative_to(experiment)
+            with suppress(FileError, OSError):  # missing, damaged, or on another disk
+                _read(other).load()
+                os.link(other, place)
+                return True
+        return False
+
+
+def _read(place: Path) -> StoredArray:
+    try:
+        return stored_arrays(place)[ARRAY]
+    except (FileError, KeyError) as error:
+        raise FileError(f"{error} Delete {place}, and it is made anew.") from error
+
+
+@contextmanager
+def _locked(path: Path, wait: bool) -> Iterator[bool]:
+    """Whether we hold the lock; it ends with the block, or with the process.
+
+    On Windows, which has no such locks, two processes may make the same array, and the last wins.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield True
+        return
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+            return
+        yield True

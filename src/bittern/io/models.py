@@ -1,0 +1,160 @@
+"""Fitted estimators as files of arrays and JSON: nothing in a file is run when it is read.
+
+An estimator is stored as its name in a table of classes, its parameters, and its learned
+attributes, whose names end in ``_``.  Arrays go beside the JSON, in one ``.npz`` file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.errors import FileError, InputError
+from bittern.io.files import existing_file, reading
+from bittern.io.npz import stored_arrays, write_arrays
+
+__all__ = ["ModelFormat", "learned_attributes"]
+
+PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFormat:
+    """How estimators of one kind are stored.
+
+    ``kind`` ("hasher") is the key of an estimator's name in the JSON, and what errors say.  With a
+    ``title`` and a ``version``, the estimator is wrapped in a JSON object that states them.
+    """
+
+    kind: str
+    classes: Mapping[str, type[Any]]  # what a file may name
+    head: str  # the array that holds the JSON, as bytes
+    title: str | None = None
+    version: int = 1
+
+    def save(self, model: Any, path: str | os.PathLike[str]) -> None:
+        """Write a fitted estimator."""
+        write_arrays(path, self._arrays(model))
+
+    def load(self, path: str | os.PathLike[str]) -> Any:
+        """Read what :meth:`save` wrote; the file is checked, never run."""
+        source = existing_file(path)
+        with reading(source, self._noun):
+            stored = stored_arrays(source)
+            if self.head not in stored:
+                raise FileError(f"{source}: not a {self._noun} that save() wrote.")
+            head = json.loads(stored[self.head].load().tobytes())
+            arrays = {name: array.load() for name, array in stored.items() if name != self.head}
+            return self._decoded(self._unwrapped(head, source), arrays)
+
+    @property
+    def _noun(self) -> str:
+        return self.kind if self.title is None else "model"
+
+    def _arrays(self, model: Any) -> dict[str, NDArray[Any]]:
+        """All arrays of the file."""
+        arrays: dict[str, NDArray[Any]] = {}
+        head = self._encoded(model, "", arrays)
+        if self.title is not None:
+            head = {"format": self.title, "version": self.version, "model": head}
+        return {self.head: np.frombuffer(json.dumps(head).encode(), np.uint8)} | arrays
+
+    def _unwrapped(self, head: dict[str, Any], source: Path) -> dict[str, Any]:
+        if self.title is None:
+            return head
+        if head.get("format") != self.title:
+            raise FileError(f"{source}: not a {self._noun} that save() wrote.")
+        if head.get("version") != self.version:
+            raise FileError(
+                f"{source}: was written by another version of this package "
+                f"(format {head.get('version')}, this one reads {self.version})."
+            )
+        return head["model"]
+
+    def _encoded(self, model: Any, prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """An estimator as JSON; its arrays go beside, under names that begin with ``prefix``."""
+        parameters, learned = model.get_params(deep=False), learned_attributes(model)
+        owner = type(model).__name__
+        return {
+            self.kind: model.name,
+            "parameters": self._encode_values(parameters, f"{prefix}parameter.", arrays, owner),
+            "learned": self._encode_values(learned, f"{prefix}learned.", arrays, owner),
+        }
+
+    def _encode_values(
+        self, values: Mapping[str, Any], prefix: str, arrays: dict[str, NDArray[Any]], owner: str
+    ) -> dict[str, Any]:
+        """Parameters or learned attributes as JSON."""
+        out: dict[str, Any] = {}
+        for name, value in values.items():
+            if isinstance(value, np.generic):
+                value = value.item()
+            if isinstance(value, os.PathLike):
+                value = os.fspath(value)
+            if self._is_model(value):
+                out[name] = {"model": self._encoded(value, f"{prefix}{name}.", arrays)}
+            elif isinstance(value, np.ndarray) and value.dtype == object:  # names of columns
+                out[name] = {"strings": [str(v) for v in value]}
+            elif isinstance(value, np.ndarray):
+                arrays[f"{prefix}{name}"] = value
+                out[name] = {"array": f"{prefix}{name}"}
+            elif isinstance(value, dict) and all(isinstance(v, np.ndarray) for v in value.values()):
+                names = {key: f"{prefix}{name}.{key}" for key in value}
+                arrays.update({names[key]: array for key, array in value.items()})
+                out[name] = {"arrays": names}
+            elif isinstance(value, PLAIN):
+                out[name] = {"value": value}
+            elif isinstance(value, list | tuple) and all(isinstance(v, PLAIN) for v in value):
+                out[name] = {"values": list(value)}
+            else:
+                raise InputError(
+                    f"{owner}: {name} of type {type(value).__name__} cannot be saved; "
+                    f"give a number, a string, or a {self.kind}."
+                )
+        return out
+
+    def _is_model(self, value: Any) -> bool:
+        name = getattr(value, "name", None)
+        return isinstance(name, str) and name in self.classes and hasattr(value, "get_params")
+
+    def _decoded(self, model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+        made = self.classes[model[self.kind]](**self._decode_values(model["parameters"], arrays))
+        for name, value in self._decode_values(model["learned"], arrays).items():
+            if not name.isidentifier() or not name.endswith("_") or name.startswith("_"):
+                raise ValueError(f"{name!r} is not the name of something that a {self.kind} learns")
+            setattr(made, name, value)
+        return made
+
+    def _decode_values(
+        self, values: Mapping[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for name, entry in values.items():
+            ((kind, value),) = entry.items()
+            if kind == "model":
+                out[name] = self._decoded(value, arrays)
+            elif kind == "array":
+                out[name] = arrays[value]
+            elif kind == "arrays":
+                out[name] = {str(key): arrays[place] for key, place in value.items()}
+            elif kind == "strings":
+                out[name] = np.array([str(v) for v in value], dtype=object)
+            else:
+                out[name] = tuple(value) if kind == "values" else value
+        return out
+
+
+def learned_attributes(estimator: Any) -> dict[str, Any]:
+    """What fitting left in an estimator: its attributes that end in ``_``."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_")
+    }

@@ -1,0 +1,64 @@
+"""How many items lie at each distance from each query, split by relevance.
+
+The database comes as *planes*: ``planes[w, i]`` is word w of item i.  A kernel adds to
+``counts[q, v, d]``, the items at distance d from query q whose relevance has level v.
+
+Not checked here, guaranteed by ``bittern.relevance``: arrays are C-contiguous, ``counts`` is
+``(n_queries, n_levels, n_bits + 1)`` uint32, and no count exceeds 32 bits.  Each kernel has a NumPy
+twin in ``tests/kernels/twins``; ``docs/maths/counting.md`` explains the method.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+AVX2_WORDS = 4  # sums in bytes are enough for codes of this many words
+
+
+def count_ranges(
+    queries: NDArray[np.uint64],
+    planes: NDArray[np.uint64],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    counts: NDArray[np.uint32],
+) -> None:
+    """Add to ``counts[q, v, d]``: items at distance d; v is 1 in ``starts[q]:stops[q]``, else 0."""
+    kernels = kernels_for(len(planes), most_words=AVX2_WORDS)
+    kernels.count_ranges(queries, planes, starts, stops, counts)
+
+
+def count_categories(
+    queries: NDArray[np.uint64],
+    planes: NDArray[np.uint64],
+    categories: NDArray[np.uint32],
+    starts: NDArray[Any],
+    query_masks: NDArray[np.uint64],
+    masks: NDArray[np.uint64],
+    graded: bool,
+    counts: NDArray[np.uint32],
+) -> None:
+    """Add to ``counts[q, v, d]``: items at distance d that share v tags with q.
+
+    At most 1 if not graded.  Items with the same tags are a *category*: ``categories[i]`` is the
+    category of item i, ascending; ``starts[c]`` is where category c begins; ``masks[w, c]`` is word
+    w of its tags.
+    """
+    kernels = kernels_for(len(planes), most_words=1)
+    kernels.count_categories(
+        queries, planes, categories, starts, query_masks, masks, graded, counts
+    )
+
+
+def kernels_for(n_words: int, most_words: int) -> ModuleType:
+    """The AVX2 kernels if they take codes of this length and this processor has AVX2.
+
+    Imported here, because compiled code loads slowly.
+    """
+    from bittern.kernels.count import avx2, portable
+    from bittern.kernels.registers import has_avx2
+
+    return avx2 if n_words <= most_words and has_avx2() else portable

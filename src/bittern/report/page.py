@@ -1,0 +1,310 @@
+"""The page: one self-contained HTML file with everything that an experiment found."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+from bittern.analysis import Analysis, ClassMeans, analyse
+from bittern.analysis.analysis import n_leaks
+from bittern.experiments.record import Record
+from bittern.experiments.records import PROTOCOL, Records
+from bittern.io.files import atomic_write
+from bittern.io.toml import to_toml
+from bittern.report.charts import Figure, chart_style
+from bittern.report.figures import FIGURES
+from bittern.report.figures.quality import MEGABYTE, bits_panel
+from bittern.report.gallery import gallery, image_rules
+from bittern.report.results_table import bits_of, number, results_table
+from bittern.report.sentences import leak_check, sentences
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["page_of", "write_page"]
+
+# The page can load nothing and run nothing, whatever a label may contain.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the page, and the values that it shows."""
+
+    anchor: str
+    name: str  # in the contents
+    heading: str
+    kind: str  # the macro of templates/sections.html that writes it
+    values: dict[str, Any]
+
+
+Row = tuple[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of texts: each row has a header and its cells."""
+
+    caption: str
+    header: list[str]
+    rows: list[Row]
+
+
+def write_page(records: Records | Analysis, path: str | os.PathLike[str]) -> None:
+    """Write the page as one HTML file that loads nothing else; never half a page."""
+    content = page_of(records).encode()
+    with atomic_write(path) as file:
+        file.write(content)
+
+
+def page_of(records: Records | Analysis) -> str:
+    """The page as HTML; sections without content are left out."""
+    analysis = analyse(records)
+    made = [
+        _results(analysis),
+        *_figure_sections(analysis),
+        _gallery(analysis),
+        _split(analysis),
+        _missing(analysis),
+        _reproduction(analysis),
+    ]
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            policy=POLICY,
+            protocol=analysis.protocol,
+            style=chart_style() + _style() + image_rules(analysis),
+            leaks=_leak_warning(analysis),
+            summary=sentences(analysis),
+            sections=[section for section in made if section is not None],
+        )
+    )
+
+
+def _results(analysis: Analysis) -> Section | None:
+    """The main metric's table with its tests, and the other metrics."""
+    if not len(analysis):
+        return None
+    main = results_table(analysis)
+    others = [metric for metric in analysis.protocol.metrics if metric != main.metric]
+    values = {
+        "main": main,
+        "legend": main.legend("bold", "†", "≈"),
+        "verdicts": [one for one in main.verdicts if len(one)],
+        "others": [results_table(analysis, metric, with_tests=False) for metric in others],
+    }
+    return Section("table", "Table", "Results", "results", values)
+
+
+def _figure_sections(analysis: Analysis) -> list[Section]:
+    """The figures in order; those with one anchor share a section."""
+    if not len(analysis):
+        return []
+    sections: dict[str, Section] = {}
+    for name, kind in FIGURES.items():
+        figure = kind.draw(analysis)
+        if figure is None:
+            continue
+        if kind.anchor not in sections:
+            details = DETAILS[name](analysis) if name in DETAILS else {}
+            values = {"figures": [], "panels": [], "tables": []} | details
+            section = Section(kind.anchor, kind.name, figure.heading, "figures", values)
+            sections[kind.anchor] = section
+        figures: list[Figure] = sections[kind.anchor].values["figures"]
+        figures.append(figure)
+    return list(sections.values())
+
+
+def _other_metrics(analysis: Analysis) -> dict[str, Any]:
+    metrics = analysis.protocol.metrics[1:]
+    return {"panels": [bits_panel(analysis, metric, title=metric) for metric in metrics]}
+
+
+def _cost_table(analysis: Analysis) -> dict[str, Any]:
+    found = analysis.costs
+    stages = list(found[0].seconds)
+    rows: list[Row] = [
+        (
+            cost.method,
+            [
+                bits_of(cost.n_bits),
+                *map(_seconds, cost.seconds.values()),
+                f"{cost.peak_memory / MEGABYTE:,.0f}",
+                number(cost.mean),
+            ],
+        )
+        for cost in found
+    ]
+    header = ["method", "length", *(f"{stage} (s)" for stage in stages), "memory (MB)", "quality"]
+    return {"tables": [Table("Mean seconds of each stage, and peak memory", header, rows)]}
+
+
+def _seconds(value: float) -> str:
+    return "–" if isnan(value) else f"{value:.3f}" if value < 10 else f"{value:,.1f}"
+
+
+def _class_tables(analysis: Analysis) -> dict[str, Any]:
+    return {"tables": [_class_table(analysis, found) for found in analysis.classes]}
+
+
+def _class_table(analysis: Analysis, found: ClassMeans) -> Table:
+    means = found.means or {}
+    rows: list[Row] = [
+        (
+            analysis.class_name(one),
+            [f"{found.n_queries[i]:,}", *(number(values[i]) for values in means.values())],
+        )
+        for i, one in enumerate(found.classes)
+    ]
+    caption = f"{found.metric} by class, {bits_of(found.n_bits)}"
+    return Table(caption, ["class", "queries", *means], rows)
+
+
+# What is folded below a figure: more panels, or its numbers as tables.
+DETAILS: dict[str, Callable[[Analysis], dict[str, Any]]] = {
+    "bits": _other_metrics,
+    "costs": _cost_table,
+    "classes": _class_tables,
+}
+
+
+def _gallery(analysis: Analysis) -> Section | None:
+    """Queries with their nearest items, if the experiment has images."""
+    parts = gallery(analysis)
+    if not parts:
+        return None
+    heading = "Queries and their neighbours"
+    return Section("gallery", "Gallery", heading, "gallery", {"parts": parts})
+
+
+def _split(analysis: Analysis) -> Section | None:
+    """The split of each run: sizes, overlaps, fingerprint, leaks and undefined queries."""
+    splits = analysis.splits
+    if not splits:
+        return None
+    first = next(iter(splits.values()))
+    sets = list(first.get("sizes", {}))
+    same = ", the same in every run" if analysis.protocol.split.repeated else ""
+    leaks = dict.fromkeys(leak_check(one) for one in splits.values() if n_leaks(one))
+    values = {
+        "leaks": "; ".join(leaks),
+        "check": leak_check(first) if "leaks" in first else "",
+        "facts": {
+            "split": f"{first.get('name', '')}{same}",
+            "overlaps": str(first.get("overlaps", "")),
+            "balanced by": str(first.get("balanced_by") or "nothing"),
+            "preprocessing and notes": "; ".join(first.get("notes", [])) or "none",
+            "undefined queries": _undefined(analysis),
+        },
+        "header": ["run", *(name.replace("_", " ") for name in sets), "leaks", "fingerprint"],
+        "runs": [
+            (
+                str(run),
+                [
+                    *(f"{one.get('sizes', {}).get(name, 0):,}" for name in sets),
+                    f"{n_leaks(one):,}",
+                    str(one.get("fingerprint", "")),
+                ],
+            )
+            for run, one in splits.items()
+        ],
+    }
+    heading = "The split, and the check for leaks"
+    return Section("split", "Split and leaks", heading, "split", values)
+
+
+def _leak_warning(analysis: Analysis) -> dict[str, Any] | None:
+    """How many runs leak, and the worst of them."""
+    leaking = [split for split in analysis.splits.values() if n_leaks(split)]
+    if not leaking:
+        return None
+    return {"runs": len(leaking), "check": leak_check(max(leaking, key=n_leaks))}
+
+
+def _undefined(analysis: Analysis) -> str:
+    counts = {metric: analysis.undefined(metric) for metric in analysis.protocol.metrics}
+    lost = [
+        f"{metric}: {n:,} of {of:,} over methods, lengths and runs"
+        for metric, (n, of) in counts.items()
+        if n
+    ]
+    return "; ".join(lost) or "none: every query has a value of every metric"
+
+
+def _missing(analysis: Analysis) -> Section | None:
+    """The cells that were not measured, with the reason for those that failed."""
+    cells = analysis.records.missing
+    if not cells:
+        return None
+    failures = analysis.records.failures or {}
+    values = {
+        "n_cells": len(cells) + len(analysis),
+        "n_failed": len(failures),
+        "cells": [(cell.name, [failures.get(cell.name, "not run yet")]) for cell in cells],
+    }
+    return Section("missing", "Missing", "Missing", "missing", values)
+
+
+def _reproduction(analysis: Analysis) -> Section:
+    """The protocol, the commands, the versions and the fingerprints of cells."""
+    # A folder may have been filled by several versions; each set is shown once.
+    known = {json.dumps(r.versions, sort_keys=True): r.versions for r in analysis.records}
+    sets = list(known.values())
+    programs = dict.fromkeys(name for versions in sets for name in versions)
+    values = {
+        "protocol_text": _protocol_text(analysis),
+        "fingerprint": analysis.protocol.fingerprint,
+        "version_header": ["", *_set_names(len(sets))],
+        "versions": [(name, [one.get(name, "–") for one in sets]) for name in programs],
+        "cells": [
+            (r.method, [bits_of(r.n_bits), str(r.run), r.fingerprint, _chosen(r)])
+            for r in analysis.records
+        ],
+    }
+    return Section("again", "Run it again", "Run it again", "reproduction", values)
+
+
+def _set_names(n: int) -> list[str]:
+    return ["version"] if n == 1 else [f"set {i + 1}" for i in range(n)]
+
+
+def _protocol_text(analysis: Analysis) -> str:
+    """The protocol's file with its comments; without a file, the protocol as TOML."""
+    folder = analysis.records.folder
+    if folder is not None and (folder / PROTOCOL).is_file():
+        return (folder / PROTOCOL).read_text(encoding="utf-8")
+    return to_toml(analysis.protocol.to_dict())
+
+
+def _chosen(record: Record) -> str:
+    """The parameters that were tuned on validation data."""
+    if not record.tuning:
+        return "–"
+    tried = {key for one in record.tuning for key in one["parameters"]}
+    return ", ".join(f"{k} = {v}" for k, v in record.parameters.items() if k in tried)
+
+
+def _style() -> str:
+    return files("bittern.report").joinpath("templates/page.css").read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("bittern.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"bits": bits_of, "thousands": "{:,}".format}
+    return environment

@@ -1,0 +1,193 @@
+"""Plots by Matplotlib, as SVG, PNG or PDF files: what ``--plot`` draws.
+
+The page's figures are SVG of our own (``bittern.report.figures``), which cannot be PNG or PDF.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bittern.errors import InputError
+from bittern.io.files import atomic_write
+from bittern.metrics import Curve
+
+if TYPE_CHECKING:
+    from bittern.experiments.advice.record import Advice, Row
+    from bittern.tables import RankingComparison
+
+__all__ = ["draw_advice", "draw_pr_curves", "draw_tables", "draw_tie_spread", "figure_format"]
+
+FORMATS = ("svg", "png", "pdf")
+MARKERS = ("o", "s", "^", "v", "D")
+# Okabe and Ito's colours, which colour-blind people can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+# All of Okabe and Ito's but the yellow, which is hard to see on white.
+MORE_COLOURS = (*COLOURS, "#E69F00", "#56B4E9", "#000000")
+
+
+def draw_pr_curves(
+    path: str | os.PathLike[str], micro: Curve, interpolated: Curve, title: str = ""
+) -> None:
+    """Draw the micro curve over radius and the interpolated curve averaged over queries."""
+    figure, axes = _blank(path)
+    defined = ~np.isnan(micro.precision)
+    recall, precision = micro.recall[defined], micro.precision[defined]
+    marker = "o" if len(recall) <= 129 else ""
+    axes.plot(recall, precision, color=COLOURS[0], marker=marker, ms=3, label="micro, by radius")
+    axes.plot(
+        interpolated.recall,
+        interpolated.precision,
+        color=COLOURS[1],
+        marker="s",
+        ms=4,
+        linestyle="--",
+        clip_on=False,  # the marker at recall 0 is whole
+        label="interpolated, mean over queries",
+    )
+    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02), title=title)
+    axes.legend(frameon=False)
+    _save(figure, path)
+
+
+def draw_tie_spread(
+    path: str | os.PathLike[str],
+    n_bits: Sequence[int],
+    expected: Sequence[float],
+    worst: Sequence[float],
+    best: Sequence[float],
+    title: str = "",
+) -> None:
+    """Draw mean AP against code length, with the band that breaking ties can reach."""
+    figure, axes = _blank(path)
+    places = np.arange(len(n_bits))
+    axes.fill_between(
+        places, worst, best, color=COLOURS[0], alpha=0.2, lw=0, label="any order of tied items"
+    )
+    axes.plot(places, best, color=COLOURS[2], marker="^", ms=4, lw=1, label="optimistic")
+    axes.plot(places, expected, color=COLOURS[0], marker="o", ms=5, label="tie-aware (expected)")
+    axes.plot(places, worst, color=COLOURS[1], marker="v", ms=4, lw=1, label="pessimistic")
+    axes.set_xticks(places, [str(b) for b in n_bits])
+    axes.set(xlabel="bits", ylabel="mean average precision", title=title)
+    axes.set_ylim(0, min(1.0, 1.15 * max(best)))
+    axes.legend(frameon=False, loc="lower right")
+    _save(figure, path)
+
+
+def draw_tables(
+    path: str | os.PathLike[str], comparison: RankingComparison, title: str = ""
+) -> None:
+    """Draw the precision and recall of hash tables, a line per K, over the ranking's curve."""
+    figure, axes = _blank(path)
+    surface, curve = comparison.surface, comparison.curve
+    axes.plot(curve.recall, curve.precision, color="0.7", lw=4, label="ranking, by radius")
+    for k, width in enumerate(surface.bits_per_table):
+        colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
+        recall, precision = surface.recall[k], surface.precision[k]
+        axes.plot(recall, precision, color=colour, marker=marker, ms=5, lw=1, label=f"K = {width}")
+        for x, y, n_tables in zip(recall, precision, surface.n_tables, strict=True):
+            if not np.isnan([x, y]).any():
+                offset = {"xytext": (3, 4), "textcoords": "offset points"}
+                axes.annotate(f"{n_tables}", (x, y), fontsize=7, color=colour, **offset)
+    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02), title=title)
+    axes.legend(frameon=False)
+    _save(figure, path)
+
+
+def draw_advice(path: str | os.PathLike[str], advice: Advice, title: str = "") -> None:
+    """Draw the share of quality that each method keeps against code length, and the choice."""
+    figure, axes = _blank(path)
+    lengths = sorted({row.n_bits for row in advice.rows})
+    methods = list(dict.fromkeys(row.method for row in advice.rows))
+    for i, method in enumerate(methods):
+        rows = sorted((r for r in advice.rows if r.method == method), key=lambda r: r.n_bits)
+        shift = 0.3 * (i / max(1, len(methods) - 1) - 0.5)  # so that bars do not overlap
+        _draw_method(axes, i, rows, [lengths.index(r.n_bits) + shift for r in rows])
+    target = f"target, {100 * advice.target:g} %"
+    axes.axhline(100 * advice.target, color="0.35", lw=1, ls="--", label=target)
+    _mark_choice(axes, advice, methods, lengths)
+    axes.set_xticks(range(len(lengths)), [str(n) for n in lengths])
+    axes.set(xlabel="bits", ylabel="share of the float ranking's quality, %", title=title)
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8, ncols=2)
+    _save(figure, path)
+
+
+def figure_format(path: str | os.PathLike[str]) -> str:
+    """The format that the ending of a path names: svg, png or pdf."""
+    suffix = Path(path).suffix
+    kind = suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise InputError(
+            f"{path}: a figure is written as .svg, .png or .pdf, got {suffix or 'no ending'}."
+        )
+    return kind
+
+
+def _blank(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+    """A figure without a display or global state; checks the ending of the path first."""
+    from matplotlib.figure import Figure
+
+    figure_format(path)
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    return figure, axes
+
+
+def _save(figure: Any, path: str | os.PathLike[str]) -> None:
+    import matplotlib
+
+    kind = figure_format(path)
+    # The same input gives the same file.
+    metadata = (
+        {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else None
+    )
+    with matplotlib.rc_context({"svg.hashsalt": "bittern"}), atomic_write(path) as file:
+        figure.savefig(file, format=kind, metadata=metadata, dpi=150)
+
+
+def _draw_method(axes: Any, i: int, rows: list[Row], places: list[float]) -> None:
+    values = [100 * row.share.value for row in rows]
+    low = [v - 100 * row.share.low for v, row in zip(values, rows, strict=True)]
+    high = [100 * row.share.high - v for v, row in zip(values, rows, strict=True)]
+    axes.errorbar(
+        places,
+        values,
+        yerr=[[max(0.0, x) for x in low], [max(0.0, x) for x in high]],
+        color=MORE_COLOURS[i % len(MORE_COLOURS)],
+        marker=MARKERS[i % len(MARKERS)],
+        ls="-" if i < len(MORE_COLOURS) else ":",
+        ms=4,
+        lw=1,
+        elinewidth=0.8,
+        label=rows[0].method,
+    )
+
+
+def _mark_choice(axes: Any, advice: Advice, methods: list[str], lengths: list[int]) -> None:
+    """Draw a ring around the recommended row."""
+    row = advice.recommended
+    shift = 0.3 * (methods.index(row.method) / max(1, len(methods) - 1) - 0.5)
+    axes.plot(
+        [lengths.index(row.n_bits) + shift],
+        [100 * row.share.value],
+        marker="o",
+        ms=12,
+        mfc="none",
+        mec="0.1",
+        ls="none",
+        label=f"{row.method}, {row.n_bits} bits{_what(advice)}",
+    )
+
+
+def _what(advice: Advice) -> str:
+    """What the marked row is, if it does not reach the target."""
+    if advice.choice is not None:
+        return ""
+    return ": for reranking" if advice.rerank_choice is not None else ": the best"

@@ -1,0 +1,197 @@
+"""The main table of an experiment in every format's terms: methods × lengths, with marks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, isnan
+
+from bittern.analysis import Analysis, Summary, Verdicts, analyse
+from bittern.errors import InputError
+from bittern.experiments.records import Records
+from bittern.metrics import METRICS, parse
+
+__all__ = [
+    "DIGITS",
+    "Entry",
+    "ResultsTable",
+    "bits_of",
+    "metric_title",
+    "missing",
+    "number",
+    "results_table",
+]
+
+DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One value of the table, and its marks."""
+
+    summary: Summary
+    is_best: bool = False
+    is_different: bool = False  # from the baseline, by every test with enough pairs
+    within_tie_spread: bool = False
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether there is a value."""
+        return not isnan(self.summary.mean)
+
+    @property
+    def mean(self) -> str:
+        """The mean in digits."""
+        return f"{self.summary.mean:.{DIGITS}f}"
+
+    @property
+    def deviation(self) -> str:
+        """The deviation over runs in digits; empty for one run."""
+        deviation = self.summary.deviation
+        return "" if isnan(deviation) else f"{deviation:.{DIGITS}f}"
+
+    def marks(self, different: str, tied: str) -> str:
+        """The marks beside the value, given how each is written."""
+        return different * self.is_different + tied * self.within_tie_spread
+
+
+Rows = dict[str, tuple[Entry | None, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsTable:
+    """A row per method, a column per length; methods without codes have a value in each column.
+
+    ``rows`` has None where nothing was measured.
+    """
+
+    metric: str
+    columns: tuple[int | None, ...]  # a single None if no method has codes
+    rows: Rows
+    verdicts: tuple[Verdicts, ...]  # of each column; empty if the metric is not tested
+
+    @property
+    def has_undefined(self) -> bool:
+        """Whether any query has no value."""
+        return any(entry.summary.undefined for entry in self.entries)
+
+    @property
+    def headings(self) -> list[str]:
+        """The heading of each column of values."""
+        return [self.metric if n is None else f"{n} bits" for n in self.columns]
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Every value that was measured."""
+        return [entry for row in self.rows.values() for entry in row if entry is not None]
+
+    @property
+    def title(self) -> str:
+        """The metric in words, capitalised."""
+        title = metric_title(self.metric)
+        return f"{title[0].upper()}{title[1:]}"
+
+    @property
+    def caption(self) -> str:
+        """The metric, and over how many runs the means are taken."""
+        return f"{self.title}, {self.runs}"
+
+    @property
+    def runs(self) -> str:
+        """Over how many runs the means are taken."""
+        counts = sorted({entry.summary.n_runs for entry in self.entries})
+        if counts == [1]:
+            return "one run"
+        span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        return f"mean ± standard deviation over {span} runs"
+
+    @property
+    def baseline(self) -> str:
+        """The method that the others are tested against."""
+        names = {one.baseline for one in self.verdicts}
+        return names.pop() if len(names) == 1 else "the best of its column"
+
+    def legend(self, best: str, different: str, tied: str) -> list[tuple[str, str]]:
+        """Each mark that the table uses with its meaning, given how each is written."""
+        code = " code" if self.columns[0] else ""
+        meanings = [
+            (best, f"best{code} of its column", any(e.is_best for e in self.entries)),
+            (
+                different,
+                f"differs from {self.baseline} (every paired test with enough pairs, "
+                f"Holm-corrected, α = {self.verdicts[0].alpha:g})",
+                any(e.is_different for e in self.entries),
+            ),
+            (
+                tied,
+                "another order of tied items could reverse the difference",
+                any(e.within_tie_spread for e in self.entries),
+            ),
+        ]
+        return [(mark, meaning) for mark, meaning, is_used in meanings if is_used]
+
+    def legend_line(self, best: str, different: str, tied: str) -> str:
+        """The legend in one line."""
+        used = [f"{mark} {meaning}" for mark, meaning in self.legend(best, different, tied)]
+        return "; ".join(used) + "." if used else ""
+
+    @property
+    def cautions(self) -> list[str]:
+        """Where the tests fall short, each sentence once."""
+        return list(dict.fromkeys(one for against in self.verdicts for one in against.cautions))
+
+
+def results_table(
+    records: Records | Analysis, metric: str | None = None, *, with_tests: bool = True
+) -> ResultsTable:
+    """The table of a metric, by default the main one."""
+    analysis = analyse(records)
+    if not len(analysis):
+        failed = list((analysis.records.failures or {}).items())
+        why = f" {len(failed)} cells failed, {failed[0][0]}: {failed[0][1]}" if failed else ""
+        raise InputError(f"report: there are no records yet; `bittern run` makes them.{why}")
+    metric = metric or analysis.main_metric
+    verdicts = analysis.verdicts(metric) if with_tests else ()
+    tested = dict(zip(analysis.columns, verdicts, strict=True)) if with_tests else {}
+    summaries = {(one.method, one.n_bits): one for one in analysis.summaries(metric)}
+    best = analysis.best(metric)
+
+    def entry(method: str, n_bits: int | None) -> Entry | None:
+        found = summaries.get((method, n_bits)) or summaries.get((method, None))
+        if found is None:
+            return None
+        verdict = tested[n_bits].of(method) if with_tests else None
+        return Entry(
+            summary=found,
+            is_best=method in best[n_bits],
+            is_different=verdict is not None and verdict.is_different,
+            within_tie_spread=verdict is not None and verdict.within_tie_spread,
+        )
+
+    rows = {m: tuple(entry(m, n_bits) for n_bits in analysis.columns) for m in analysis.methods}
+    return ResultsTable(metric, analysis.columns, rows, verdicts)
+
+
+def missing(analysis: Analysis) -> str:
+    """How many cells of the protocol are not measured yet; empty if none."""
+    n = len(analysis.records.missing)
+    return f"{n:,} of {n + len(analysis):,} cells are not measured yet." if n else ""
+
+
+def metric_title(metric: str) -> str:
+    """A metric's name in words: ``precision@100`` is precision at 100."""
+    name = parse(metric)
+    entry = METRICS.get(name.metric)
+    title = name.metric if entry is None else entry.title
+    title += "" if name.cutoff is None else f" at {name.cutoff}"
+    title += "" if name.radius is None else f" within radius {name.radius}"
+    return title + "".join(f", {option}" for option in name.options)
+
+
+def bits_of(n_bits: int | None) -> str:
+    """A code length in words."""
+    return "no codes" if n_bits is None else f"{n_bits} bit{'s' if n_bits != 1 else ''}"
+
+
+def number(value: float | None, decimals: int = 3) -> str:
+    """A value as figures and small tables show it; a dash if it is undefined."""
+    return "–" if value is None or not isfinite(value) else f"{value:.{decimals}f}"

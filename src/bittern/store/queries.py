@@ -1,0 +1,160 @@
+"""Searches of a collection by images, by examples for and against, or by one of its items."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.codes import Codes
+from bittern.data.images import read_image
+from bittern.errors import InputError
+from bittern.fusion.examples import similarity
+from bittern.io.files import atomic_write
+from bittern.io.npz import stored_arrays
+from bittern.store.base import Collection
+
+__all__ = ["Matches", "draw_montage", "search_by_images", "search_by_row"]
+
+CANDIDATES = 1000  # nearest items of each example; all examples together rank them
+SIDE, MARGIN, CAPTION = 128, 8, 18  # pixels of the montage
+PER_LINE = 5
+FilePath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """Items found, best first, with their metadata."""
+
+    ids: NDArray[np.int64]
+    values: NDArray[Any]  # Hamming distances, or similarities to several examples
+    is_distance: bool
+    metadata: list[dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def search_by_images(
+    collection: Collection,
+    images: Sequence[FilePath],
+    *,
+    unlike: Sequence[FilePath] = (),
+    k: int = 20,
+    radius: int | None = None,
+    where: str | None = None,
+) -> Matches:
+    """The items nearest to an image, or most similar to several examples and not to ``unlike``.
+
+    With one image, gives the ``k`` nearest items by Hamming distance, or all within ``radius``.
+    """
+    if not images:
+        raise InputError("search: needs at least one image.")
+    if len(images) + len(unlike) == 1:
+        return _nearest(collection, _encode(collection, images), k, radius, where)
+    if radius is not None:
+        raise InputError("search: radius is for one query, not for several examples.")
+    return _most_similar(collection, images, unlike, k, where)
+
+
+def search_by_row(
+    collection: Collection,
+    row: int,
+    *,
+    vectors: FilePath | None = None,
+    k: int = 20,
+    radius: int | None = None,
+    where: str | None = None,
+) -> Matches:
+    """The items nearest to the item with id ``row``, or to that row of a file of ``vectors``."""
+    if vectors is None:
+        return _nearest(collection, collection.get([row]).codes, k, radius, where)
+    array = next(iter(stored_arrays(Path(vectors)).values())).load()
+    if not 0 <= row < len(array):
+        raise InputError(
+            f"{vectors}: has {len(array):,} rows, counted from 0; there is no row {row}."
+        )
+    code = collection.recipe.encode(array[row : row + 1], "search: the row")
+    return _nearest(collection, code, k, radius, where)
+
+
+def draw_montage(matches: Matches, path: FilePath) -> None:
+    """Write a sheet of the images found, each with its distance or similarity."""
+    from PIL import Image, ImageDraw
+
+    paths = [known.get("path") for known in matches.metadata]
+    if not all(paths):
+        raise InputError("search: a montage needs items with a path; these are not images.")
+    if not len(matches):
+        raise InputError("search: nothing was found, so there is nothing to draw.")
+    n_lines = -(-len(matches) // PER_LINE)
+    step, line = SIDE + MARGIN, SIDE + CAPTION + MARGIN
+    size = (MARGIN + step * min(PER_LINE, len(matches)), MARGIN + line * n_lines)
+    sheet = Image.new("RGB", size, "white")
+    pen = ImageDraw.Draw(sheet)
+    for i, (source, value) in enumerate(zip(paths, matches.values, strict=True)):
+        left, top = MARGIN + step * (i % PER_LINE), MARGIN + line * (i // PER_LINE)
+        image = Image.fromarray(read_image(Path(str(source))))
+        image.thumbnail((SIDE, SIDE))
+        inset = (SIDE - image.width) // 2, (SIDE - image.height) // 2
+        sheet.paste(image, (left + inset[0], top + inset[1]))
+        caption = str(value) if matches.is_distance else f"{value:.3g}"
+        pen.text((left + SIDE // 2, top + SIDE + 2), caption, fill="black", anchor="mt")
+    with atomic_write(path) as file:
+        sheet.save(file, format=_image_format(Path(path)))
+
+
+def _nearest(
+    collection: Collection, code: Codes, k: int, radius: int | None, where: str | None
+) -> Matches:
+    if radius is None:
+        hits = collection.search(code, k, where=where)
+    else:
+        hits = collection.within(code, radius, where=where)
+    ids, distances = hits[0]
+    return Matches(ids, distances, True, collection.get(ids).metadata)
+
+
+def _most_similar(
+    collection: Collection,
+    images: Sequence[FilePath],
+    unlike: Sequence[FilePath],
+    k: int,
+    where: str | None,
+) -> Matches:
+    """Items near an example, ranked by similarity to all of them (2.2 of the evidence paper)."""
+    wanted = _encode(collection, images)
+    unwanted = _encode(collection, unlike) if unlike else None
+    hits = collection.search(wanted, max(CANDIDATES, k), where=where)
+    ids = np.unique(np.concatenate([hits[q][0] for q in range(len(wanted))]))
+    items = collection.get(ids)
+    bits = items.codes.to_bits().astype(np.float32)
+    positives = wanted.to_bits().astype(np.float32)
+    # Without negatives, use the complements of the examples, the codes farthest from them.
+    negatives = 1 - positives if unwanted is None else unwanted.to_bits().astype(np.float32)
+    values = similarity(positives, negatives, bits, epsilon=1.0)
+    order = np.lexsort((ids, -values))[:k]
+    return Matches(ids[order], values[order], False, [items.metadata[i] for i in order])
+
+
+def _encode(collection: Collection, images: Sequence[FilePath]) -> Codes:
+    if collection.recipe.features is None:
+        raise InputError(
+            f"{collection.place}: was made from vectors, and cannot be searched by images; "
+            "search by a row of a file of vectors."
+        )
+    return collection.recipe.encode([str(path) for path in images], "search: the images")
+
+
+def _image_format(path: Path) -> str:
+    from PIL import Image
+
+    known = Image.registered_extensions()
+    if path.suffix.lower() not in known:
+        raise InputError(f"{path}: must end like an image file, for example .png or .jpg.")
+    return str(known[path.suffix.lower()])

@@ -1,0 +1,1 @@
+"""NumPy twins of the kernels: slow and short, the specification that kernels must meet."""
