@@ -15,10 +15,10 @@ from pathlib import Path
 from results import Section
 
 from bittern.analysis import compare_experiments
-from bittern.cli.report import Plan, write_reports
-from bittern.experiments import Protocol, Records
-from bittern.experiments.processes import Failed
-from bittern.experiments.protocol import shipped
+from bittern.cli.report import write_reports
+from bittern.experiments import Protocol, Records, run
+from bittern.experiments.measure import Failed
+from bittern.experiments.protocol import find_protocol, shipped
 from bittern.report import differences_to_markdown, to_markdown, to_svg
 
 PAPERS = ("methodology", "ties", "evidence")  # a page each, named as their protocols begin
@@ -69,10 +69,11 @@ def main() -> None:
     options = parser.parse_args()
     names = options.names or sorted(set(shipped()) - {"demo"}, key=minutes)
     for name in names if not options.no_run else []:
-        plan = Plan.of(name, options.out / name)
-        print(f"{name}: {plan.protocol.takes}", flush=True)
-        plan.run(root=options.root, jobs=options.jobs, wanted=options.only, watcher=Lines())
-        write_reports(plan.folder, html=plan.folder / "report.html")
+        path, folder = find_protocol(name), options.out / name
+        print(f"{name}: {Protocol.load(path).takes}", flush=True)
+        chosen = dict(root=options.root, jobs=options.jobs, wanted=options.only)
+        run(path, folder, watcher=Lines(), **chosen)
+        write_reports(folder, html=folder / "report.html")
     if options.write:
         write(options.write, options.out)
 

@@ -105,7 +105,8 @@ def searching(sizes: list[int], threads: int) -> list[Section]:
         f"subspace of {OUTER}-D; queries come from the same. Recall is the share of hits at most "
         "as far as the k-th nearest, so any order of ties counts as right. Ours are exact and "
         "equal the scan in every position. FAISS's MultiHash has four tables of 16 bits and flips "
-        "one bit; its IVF has as many lists as the square root of the number of codes and visits 16."
+        "one bit; its IVF has as many lists as the square root of the number of codes and visits "
+        "16 of them."
     )
     long_section = Section(f"MultiIndex: 128 bits of the same, {said(threads)}", header)
     compare(long_section, mixture(min(sizes[-1], 1_000_000), 128), threads, {})

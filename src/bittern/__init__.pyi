@@ -1,5 +1,6 @@
 """The public names: what type checkers see, and what loads when it is first used."""
 
+from . import analysis as analysis
 from . import data as data
 from . import experiments as experiments
 from . import features as features
@@ -7,8 +8,10 @@ from . import fusion as fusion
 from . import hashing as hashing
 from . import index as index
 from . import metrics as metrics
+from . import networks as networks
 from . import report as report
 from . import store as store
+from . import tables as tables
 from .codes import Codes as Codes
 from .data import DATASETS as DATASETS
 from .data import SPLITS as SPLITS
@@ -29,19 +32,20 @@ from .index import FlatIndex as FlatIndex
 from .index import Hits as Hits
 from .index import MultiIndex as MultiIndex
 from .index import TableIndex as TableIndex
-from .index import table_profile as table_profile
-from .index import table_surface as table_surface
 from .metrics import METRICS as METRICS
 from .metrics import Curve as Curve
 from .metrics import MetricName as MetricName
 from .metrics import Score as Score
 from .metrics import Scores as Scores
 from .metrics import evaluate as evaluate
+from .metrics import evaluate_codes as evaluate_codes
 from .metrics import interpolated_pr_curve as interpolated_pr_curve
 from .metrics import pr_curve as pr_curve
 from .metrics import rmse as rmse
 from .profile import TieProfile as TieProfile
 from .relevance import Relevance as Relevance
 from .relevance import ball_radius as ball_radius
+from .tables import table_profile as table_profile
+from .tables import table_surface as table_surface
 
 __version__: str

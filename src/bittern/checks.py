@@ -11,23 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.errors import InputError, MissingExtraError
 
-__all__ = [
-    "Float32Array",
-    "Float64Array",
-    "PositionArray",
-    "check_array",
-    "check_choice",
-    "check_count",
-    "check_labels",
-    "check_number",
-    "check_positions",
-    "check_same_length",
-    "check_type",
-    "check_vectors",
-    "import_extra",
-    "row_blocks",
-]
-
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
 PositionArray = NDArray[np.intp]  # rows of something, counted from 0

@@ -14,8 +14,6 @@ from bittern.checks import check_array, check_count, check_type, row_blocks
 from bittern.errors import FileError, InputError, PositionError
 from bittern.io import code_files
 
-__all__ = ["MAX_BITS", "Codes"]
-
 WORD_BITS = 64
 MAX_BITS = 4096
 BitOrder = Literal["big", "little"]

@@ -11,16 +11,6 @@ BitternError
 
 from __future__ import annotations
 
-__all__ = [
-    "BitternError",
-    "FileError",
-    "InputError",
-    "MissingExtraError",
-    "NotFittedError",
-    "PositionError",
-    "UnknownNameError",
-]
-
 
 class BitternError(Exception):
     """Base of all errors that this package raises on purpose."""

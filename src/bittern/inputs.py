@@ -20,8 +20,6 @@ from bittern.io.npz import (
     to_native,
 )
 
-__all__ = ["has_array", "read_codes", "read_gains", "read_labels", "read_tags"]
-
 CODES = ("words", "codes", "bits", "packed", "bytes", "octets")
 LABELS = ("labels", "label", "classes", "y")
 TAGS = ("tags",)

@@ -12,8 +12,6 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
 
-__all__ = ["MOVED", "keep_old_names"]
-
 # Old name: new name.  Everything below an old name is looked for below the new one.
 MOVED = {
     "bittern.trec": "bittern.io.trec",

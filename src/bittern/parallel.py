@@ -26,15 +26,6 @@ from bittern.errors import BitternError
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = [
-    "Outcome",
-    "ProcessEndedError",
-    "Progress",
-    "available_threads",
-    "run_blocks",
-    "run_tasks",
-]
-
 T = TypeVar("T")
 R = TypeVar("R")
 VARIABLE = "BITTERN_THREADS"

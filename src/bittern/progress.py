@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sized
 from time import monotonic
 from typing import Any, ClassVar, TypeVar
 
-__all__ = ["Bar", "track"]
-
 T = TypeVar("T")
 PATIENCE = 1.0  # seconds before a bar appears
 

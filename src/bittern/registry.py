@@ -8,8 +8,6 @@ from typing import TypeVar
 
 from bittern.errors import UnknownNameError
 
-__all__ = ["Registry"]
-
 T = TypeVar("T")
 
 

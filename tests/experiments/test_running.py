@@ -16,8 +16,7 @@ from made_protocols import PLAIN, protocol, run_data, write_arrays
 import bittern as bt
 from bittern.errors import BitternError
 from bittern.experiments import Record, Records, cells_of, run, verify
-from bittern.experiments.measure import measure_cell
-from bittern.experiments.processes import Failed
+from bittern.experiments.measure import Failed, measure_cell
 from bittern.experiments.run_data import data_fingerprint
 
 GOING_ON = """
@@ -400,12 +399,12 @@ def test_a_cell_that_fails_is_reported_and_the_others_go_on(data, tmp_path):
 
 def test_a_process_that_dies_takes_only_its_cell(data, tmp_path, monkeypatch):
     from bittern import parallel
-    from bittern.experiments import processes
+    from bittern.experiments import measure
 
     plan = protocol(method=[{"name": "lsh"}], runs=1)
     cells = cells_of(plan)
     (tmp_path / "cells").mkdir()
-    experiment = processes.Experiment(plan, tmp_path, str(data))
+    experiment = measure.Experiment(plan, tmp_path, str(data))
     outcomes, killed = [], []
     real = parallel._Worker.begin
 
@@ -416,7 +415,7 @@ def test_a_process_that_dies_takes_only_its_cell(data, tmp_path, monkeypatch):
             os.kill(worker.process.pid, signal.SIGKILL)
 
     monkeypatch.setattr(parallel._Worker, "begin", begin)
-    outcomes += processes.measure_all(experiment, cells, 1, 1)
+    outcomes += measure.measure_all(experiment, cells, 1, 1)
     assert [type(outcome).__name__ for outcome in outcomes] == ["Failed", "Finished"]
     assert outcomes[0].cell == killed[0] and "signal 9" in outcomes[0].reason
 

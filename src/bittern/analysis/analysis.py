@@ -27,8 +27,6 @@ from bittern.experiments.protocol import Protocol
 from bittern.experiments.records import Records
 from bittern.metrics import Curve
 
-__all__ = ["Analysis", "analyse"]
-
 Result = TypeVar("Result")
 
 

@@ -17,8 +17,6 @@ from bittern.experiments.record import Record
 from bittern.experiments.records import Records
 from bittern.metrics import evaluate
 
-__all__ = ["AreaAndMean", "AreasAgainstMeans", "Skew", "areas_against_means", "kendall_tau"]
-
 AREA, MEAN = "auprc", "ap"
 
 

@@ -13,8 +13,6 @@ from bittern.checks import Float64Array
 from bittern.experiments.records import Records
 from bittern.metrics import Curve
 
-__all__ = ["Surface", "mean_curve", "mean_surface"]
-
 RECALLS = np.arange(101) / 100
 
 

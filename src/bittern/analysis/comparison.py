@@ -22,8 +22,6 @@ from bittern.metrics.significance import (
     wilcoxon,
 )
 
-__all__ = ["Verdict", "Verdicts", "compare_methods"]
-
 Spread = tuple[float, float] | None
 DRAWS = 10_000  # of the randomisation test, so that no p is below 1 in 10,001
 NAMES = {
@@ -247,7 +245,7 @@ def _side_by_side(
     first = [record for record in records.of(method, n_bits) if record.run in other]
     second = [other[record.run] for record in first]
     aligned = [_aligned(a, b, metric) for a, b in zip(first, second, strict=True)]
-    if not _positions_identify_queries(records):
+    if not records.protocol.kind.queries_are_items:  # each run numbers its queries anew
         aligned = [(keys + (i << 32), a, b) for i, (keys, a, b) in enumerate(aligned)]
     return _Pairs(
         runs=_different_runs(_means(first, metric), _means(second, metric)),
@@ -256,11 +254,6 @@ def _side_by_side(
         else (np.empty(0), np.empty(0)),
         spreads=(_spread(first, metric), _spread(second, metric)),
     )
-
-
-def _positions_identify_queries(records: Records) -> bool:
-    """Whether one position in two runs is one query; evidence numbers each run's queries anew."""
-    return records.protocol.paradigm != "evidence"
 
 
 def _different_runs(a: Float64Array, b: Float64Array) -> tuple[Float64Array, Float64Array]:

@@ -18,8 +18,6 @@ from bittern.errors import InputError, UnknownNameError
 from bittern.experiments.records import Records
 from bittern.metrics.significance import holm, wilcoxon
 
-__all__ = ["Difference", "Differences", "compare_experiments"]
-
 FEWEST = 2  # runs of a test
 
 

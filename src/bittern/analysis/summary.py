@@ -16,26 +16,6 @@ from bittern.metrics.pooled import Pooled
 from bittern.metrics.precision import ratio
 from bittern.registry import Registry
 
-__all__ = [
-    "ClassMeans",
-    "Cost",
-    "Leader",
-    "Summary",
-    "best_by_length",
-    "best_of",
-    "check_metric",
-    "costs",
-    "keys_of",
-    "leaders",
-    "leaders_of",
-    "mean_of",
-    "mean_spread",
-    "n_values",
-    "per_class",
-    "student_interval",
-    "summarise",
-]
-
 ROUNDING = 1e-12  # means this close are the same number added up in another order
 STAGES = ("tune", "fit", "encode", "evaluate")
 

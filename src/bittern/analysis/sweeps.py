@@ -12,8 +12,6 @@ from bittern.analysis.summary import Summary, summarise
 from bittern.experiments.protocol import Method
 from bittern.experiments.records import Records
 
-__all__ = ["Sweep", "sweep_of"]
-
 FEWEST = 3  # values of a curve
 
 

@@ -19,8 +19,6 @@ from bittern.errors import BitternError, FileError
 if TYPE_CHECKING:
     from bittern.metrics import MetricName
 
-__all__ = ["Format", "app", "check_outputs", "handle_interrupt", "main", "parse_metrics"]
-
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -86,15 +84,13 @@ def parse_metrics(names: str | None) -> tuple[MetricName, ...]:
     return tuple(map(parse, listed))
 
 
-def check_outputs(
-    *files: Path | None, plot: Path | None = None, per_query: Path | None = None
-) -> None:
+def check_outputs(*files: Path | None, plot: Path | None = None) -> None:
     """Before the work, refuse a file that could not be written after it; None is skipped."""
     if plot is not None:
         from bittern.report.plots import figure_format
 
         figure_format(plot)
-    for path in (*files, per_query, plot):
+    for path in (*files, plot):
         if path is None:
             continue
         if path.is_dir():

@@ -17,8 +17,6 @@ from bittern.cli.run import RESULTS, Jobs, LiveView
 if TYPE_CHECKING:
     from bittern.experiments import Protocol, Records, Watcher
 
-__all__ = ["closing", "draw", "introduction", "protocol_of", "run_demo"]
-
 FOLDER = RESULTS / "demo"
 NEEDS_TORCH = "talr"
 DRAWN = "LSH"  # has many ties

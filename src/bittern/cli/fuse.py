@@ -87,7 +87,7 @@ def _check_files(runs: list[Path], qrels: Path | None, output: Path | None) -> N
         raise InputError("fuse: give at least two runs.")
     if qrels is None and output is None:
         raise InputError("fuse: give --qrels to score the runs, --output to write, or both.")
-    check_outputs(per_query=output)
+    check_outputs(output)
     inputs = {path.resolve() for path in (*runs, qrels) if path is not None}
     if output is not None and output.resolve() in inputs:
         raise InputError(f"{output}: would be written over; give it another name.")

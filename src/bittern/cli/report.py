@@ -12,8 +12,6 @@ from typer import echo
 from bittern.cli.app import app
 from bittern.errors import InputError
 
-__all__ = ["PAGE", "compare_folders", "write_reports"]
-
 PAGE = "report.html"
 
 
@@ -51,24 +49,26 @@ def compare(
 
 def write_reports(folder: Path, *, figures: Path | None = None, **files: Path | None) -> str:
     """Write the files html, latex, csv, markdown or parquet, and say so; without any, the table."""
+    from bittern.analysis import analyse
     from bittern.experiments import Records
     from bittern.report import to_csv, to_latex, to_markdown, to_text, write_figures, write_page
 
     given = {form: path for form, path in files.items() if path is not None}
     _check_places(folder, list(given.values()))
     records = Records.read(folder)
+    analysis = analyse(records)
     texts = {"latex": to_latex, "csv": to_csv, "markdown": to_markdown}
     for form, path in given.items():
         if form in texts:
-            _write(path, texts[form](records))
+            _write(path, texts[form](analysis))
         elif form == "html":
-            write_page(records, path)
+            write_page(analysis, path)
         else:
             records.write_parquet(path, per_query=True)
     written = [str(path) for path in given.values()]
     if figures is not None:
-        written += map(str, write_figures(records, figures))
-    return f"Written: {', '.join(written)}." if written else to_text(records)
+        written += map(str, write_figures(analysis, figures))
+    return f"Written: {', '.join(written)}." if written else to_text(analysis)
 
 
 def compare_folders(
@@ -80,7 +80,7 @@ def compare_folders(
     from bittern.experiments import Records
     from bittern.report import differences_to_markdown, differences_to_text
 
-    check_outputs(per_query=markdown)
+    check_outputs(markdown)
     found = compare_experiments(Records.read(first), Records.read(second), metric)
     if markdown is None:
         return differences_to_text(found)
@@ -95,7 +95,7 @@ def _check_places(folder: Path, paths: Sequence[Path]) -> None:
 
     own = {(folder / name).resolve() for name in (PROTOCOL, FAILURES, "cells")}
     for i, path in enumerate(paths):
-        check_outputs(per_query=path)
+        check_outputs(path)
         if path.resolve() in {other.resolve() for other in paths[:i]}:
             raise InputError(f"{path}: is given for two reports; give each its own name.")
         if own & {path.resolve(), *path.resolve().parents}:

@@ -16,9 +16,7 @@ from bittern.cli.report import PAGE, write_reports
 
 if TYPE_CHECKING:
     from bittern.experiments import Cell, Protocol, Records
-    from bittern.experiments.processes import Failed, Finished
-
-__all__ = ["RESULTS", "LiveView", "introduction", "summary"]
+    from bittern.experiments.measure import Failed, Finished
 
 RESULTS = Path("results")
 
@@ -177,7 +175,7 @@ class LiveView:
 
     def tell(self, outcome: Finished | Failed) -> None:
         """Show that a cell has ended."""
-        from bittern.experiments.processes import Failed
+        from bittern.experiments.measure import Failed
 
         self._n_done += 1
         cell = outcome.cell

@@ -13,18 +13,6 @@ from bittern.checks import PositionArray, check_count
 from bittern.data.dataset import Dataset
 from bittern.errors import InputError
 
-__all__ = [
-    "AtRandom",
-    "Balance",
-    "ByClass",
-    "ByRarestLabel",
-    "Shuffler",
-    "balance_of",
-    "disjoint_sets",
-    "most_frequent",
-]
-
-
 # Separates our stream from that of default_rng(random_state), which the hashers use.
 STREAM = int.from_bytes(b"split", "big")
 

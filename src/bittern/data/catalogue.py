@@ -12,8 +12,6 @@ from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.errors import FileError, InputError
 from bittern.registry import Registry
 
-__all__ = ["DATASETS", "data_root", "folder_of", "load", "spec_of"]
-
 # Name to the reader's module and the entry in it; a reader is imported when it is first used.
 DATASETS: Registry[tuple[str, str]] = Registry(
     "dataset",

@@ -14,8 +14,6 @@ from bittern.data.rows import Rows, RowView
 from bittern.errors import InputError, UnknownNameError
 from bittern.registry import Registry
 
-__all__ = ["Dataset", "DatasetSpec", "RemoteFile"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Dataset:

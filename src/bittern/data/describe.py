@@ -10,8 +10,6 @@ from bittern.data.catalogue import DATASETS, spec_of
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.errors import InputError
 
-__all__ = ["Statistics", "describe", "list_datasets", "parse_options", "statistics"]
-
 
 def list_datasets() -> str:
     """Every dataset of the catalogue, one per line."""

@@ -14,8 +14,6 @@ from bittern.data.dataset import DatasetSpec, RemoteFile
 from bittern.errors import BitternError, FileError
 from bittern.io.archives import unpack
 
-__all__ = ["Progress", "fetch"]
-
 CHUNK = 1 << 18
 TIMEOUT = 30.0  # seconds without an answer
 

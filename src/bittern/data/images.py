@@ -21,16 +21,6 @@ from bittern.io.files import existing_file, reading
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = [
-    "ImageFiles",
-    "ZipImages",
-    "decode_image",
-    "halve_depth",
-    "image_pixels",
-    "list_images",
-    "read_image",
-]
-
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, …, lengths of name and extra field
 _LARGEST = 1 << 28  # bytes of one image file
 _ENCRYPTED = 1

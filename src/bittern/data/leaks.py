@@ -17,8 +17,6 @@ from bittern.data.rows import Rows
 if TYPE_CHECKING:
     from bittern.data.splits.base import Split
 
-__all__ = ["Leak", "LeakReport", "find_leaks"]
-
 MEMORY = 1 << 24  # bytes of rows held at once
 UNKNOWN_ROW = 1 << 18  # bytes assumed for a row of unknown size, such as an image
 N_EXAMPLES = 5

@@ -13,8 +13,6 @@ from typing import Any
 from bittern.errors import FileError
 from bittern.io.files import existing_file
 
-__all__ = ["ManifestRow", "read_manifest"]
-
 COLUMNS = ("path", "label", "tags")
 
 

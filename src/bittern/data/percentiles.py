@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from bittern.checks import Float64Array, check_count, check_vectors, row_blocks
 from bittern.errors import InputError
 
-__all__ = ["distance_percentiles"]
-
 MEMORY = 1 << 28  # bytes of distances held at once
 SAMPLED = 1 << 15  # pairs drawn at once; independent of the memory, which must not change the draws
 DIGIT = 16  # bits of a number that one pass over the pairs determines

@@ -16,8 +16,6 @@ from bittern.data.rows import LazyRows, Rows, RowView
 from bittern.data.steps import MEMORY, make_steps
 from bittern.errors import InputError
 
-__all__ = ["PreparedRows", "prepared"]
-
 
 def prepared(
     dataset: Dataset,

@@ -13,8 +13,6 @@ from numpy.typing import DTypeLike, NDArray
 from bittern.checks import PositionArray
 from bittern.errors import InputError, PositionError
 
-__all__ = ["DecodedRows", "LazyRows", "RowView", "Rows", "SparseRows", "StackedRows", "Texts"]
-
 
 class Rows(Protocol):
     """A modality: a length, and rows by position; indexing reads the rows."""

@@ -22,18 +22,6 @@ from bittern.checks import Float64Array, check_count, row_blocks
 from bittern.errors import InputError
 from bittern.registry import Registry
 
-__all__ = [
-    "MEMORY",
-    "PCA",
-    "STEPS",
-    "Centre",
-    "RowBlocks",
-    "UnitLength",
-    "check_rows",
-    "is_lazy",
-    "make_steps",
-]
-
 MEMORY = 1 << 26  # bytes of rows held at once
 OVERSAMPLES = 10  # extra directions of the random subspace
 QUICK = 2e10  # multiplications that take seconds

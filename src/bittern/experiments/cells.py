@@ -12,8 +12,6 @@ from bittern.experiments.protocol import Method, Protocol
 from bittern.io.cache import fingerprint_of
 from bittern.registry import Registry
 
-__all__ = ["Cell", "cells_of", "select_cells"]
-
 KEYS = ("method", "bits", "run")
 
 

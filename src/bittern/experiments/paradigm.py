@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from bittern.experiments.protocol import Method, Protocol
     from bittern.experiments.provenance import Clock
 
-__all__ = ["Paradigm", "check_different"]
-
 
 class Paradigm(ABC):
     """What a kind of experiment decides for itself.

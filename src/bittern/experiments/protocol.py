@@ -27,18 +27,6 @@ from bittern.io.toml import check_keys, read_table
 from bittern.metrics import parse
 from bittern.registry import Registry
 
-__all__ = [
-    "PARADIGMS",
-    "DatasetSettings",
-    "Method",
-    "Protocol",
-    "Significance",
-    "SplitSettings",
-    "find_protocol",
-    "list_protocols",
-    "shipped",
-]
-
 PARADIGMS: Registry[Paradigm] = Registry(
     "paradigm", {"ranking": CodeRanking(), "tables": HashTables(), "evidence": Evidence()}
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 import sys
 import time
@@ -12,11 +10,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import bittern
-
-__all__ = ["Clock", "PeakMemory", "fingerprint_of", "peak_memory", "versions"]
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "lightgbm")
 RESET, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
@@ -64,12 +60,6 @@ def versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found | {"platform": f"{platform.system()} {platform.machine()}"}
-
-
-def fingerprint_of(value: Any) -> str:
-    """Short hash of plain values."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _peak_bytes() -> int:

@@ -17,8 +17,6 @@ from bittern.io.files import atomic_write, existing_file, reading
 from bittern.metrics import Curve, Score, evaluate, interpolated_pr_curve, parse, pr_curve
 from bittern.profile import TieProfile
 
-__all__ = ["Example", "Record", "Value", "describe_profile", "values_of"]
-
 FORMAT = 1
 SIDES = ("recall", "precision", "radius")  # of a curve
 MAX_POINTS = 257  # of a curve over real distances: no image shows more

@@ -18,8 +18,6 @@ from bittern.experiments.protocol import Protocol
 from bittern.experiments.record import Record, values_of
 from bittern.io.files import atomic_write
 
-__all__ = ["FAILURES", "PROTOCOL", "Records"]
-
 # Files in the folder of an experiment.
 PROTOCOL = "protocol.toml"
 FAILURES = "failures.json"

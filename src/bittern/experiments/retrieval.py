@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from bittern.experiments.cells import Cell
     from bittern.experiments.protocol import Method, Protocol
 
-__all__ = ["CodeRanking", "HashTables", "TableGrid"]
-
 EXACT = "exact"  # the ranking by real distances: a ceiling without codes
 EUCLIDEAN = "euclidean"
 DISTANCES = (EUCLIDEAN, "cosine", "manhattan")  # of that ranking

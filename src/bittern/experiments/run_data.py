@@ -20,16 +20,6 @@ from bittern.errors import InputError
 if TYPE_CHECKING:
     from bittern.experiments.protocol import DatasetSettings, Protocol
 
-__all__ = [
-    "Root",
-    "RunData",
-    "SplitSet",
-    "data_fingerprint",
-    "describe_split",
-    "load_dataset",
-    "prepare_run",
-]
-
 Root = str | os.PathLike[str] | None
 SAMPLE = 64  # rows that the fingerprint of data looks at
 

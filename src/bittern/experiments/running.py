@@ -18,7 +18,7 @@ from bittern.checks import check_count
 from bittern.data import Dataset
 from bittern.errors import BitternError, FileError
 from bittern.experiments.cells import Cell, cells_of, select_cells
-from bittern.experiments.processes import (
+from bittern.experiments.measure import (
     Experiment,
     Failed,
     Finished,
@@ -30,8 +30,6 @@ from bittern.experiments.run_data import Root, load_dataset
 from bittern.io.files import atomic_write, existing_file
 from bittern.io.toml import to_toml
 from bittern.parallel import available_threads
-
-__all__ = ["Watcher", "run", "run_cells"]
 
 IMAGES = "images"  # folder of small images of the examples
 IMAGE_SIDE = 96  # pixels at most

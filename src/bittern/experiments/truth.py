@@ -18,8 +18,6 @@ from bittern.io.toml import read_table
 from bittern.registry import Registry
 from bittern.relevance import Relevance, ball_radius
 
-__all__ = ["TRUTHS", "Truth", "read_truth", "same_class"]
-
 
 class Truth(ABC):
     """What makes an item relevant; it may learn from training rows only."""

@@ -16,8 +16,6 @@ from bittern.experiments.record import Record
 from bittern.experiments.records import Records
 from bittern.experiments.running import run_cells
 
-__all__ = ["Verification", "verify"]
-
 
 @dataclass(frozen=True, slots=True)
 class Verification:

@@ -26,17 +26,6 @@ from bittern.data.readers import folder
 from bittern.errors import FileError, InputError
 from bittern.progress import track
 
-__all__ = [
-    "Feature",
-    "ImageArray",
-    "ImageFeature",
-    "ImageFiles",
-    "ImageSource",
-    "find_images",
-    "iter_images",
-    "to_image",
-]
-
 ImageArray = NDArray[np.uint8]  # (h, w, 3), RGB, upright, C-contiguous, read-only
 ImageSource = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]  # a folder, or image files
 

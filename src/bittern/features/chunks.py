@@ -28,19 +28,6 @@ from bittern.io.models import learned_attributes
 from bittern.io.npz import stored_arrays, write_arrays
 from bittern.parallel import ProcessEndedError, run_tasks
 
-__all__ = [
-    "Chunk",
-    "Part",
-    "Parts",
-    "Tally",
-    "Worker",
-    "allow_pixels",
-    "describe_chunks",
-    "feature_key",
-    "parts_folder",
-    "stored_rows",
-]
-
 Tally = tuple[int, int]  # images described, images skipped
 OWN = re.compile(r"\.?[0-9a-f]{32}\.npz(\..*\.tmp)?")  # the second: left by a killed process
 

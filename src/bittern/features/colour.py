@@ -13,8 +13,6 @@ from bittern.checks import Float32Array, check_count, check_type
 from bittern.errors import InputError
 from bittern.features.base import ImageArray, ImageFeature
 
-__all__ = ["ColourStructure", "HSVFocus", "HSVGlobal", "RGBMoments"]
-
 # MPEG-7's colour structure.
 SIDE = 8  # of the structuring element, in pixels
 # For each number of cells: the least difference of each subspace, and its cells by hue and by sum.

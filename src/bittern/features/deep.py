@@ -18,8 +18,6 @@ from bittern.networks.onnx import OnnxModel, lite0_file
 from bittern.parallel import available_threads
 from bittern.progress import track
 
-__all__ = ["Deep"]
-
 DEFAULT_SIDE = 128
 T = TypeVar("T")
 

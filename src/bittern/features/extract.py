@@ -28,8 +28,6 @@ from bittern.features.fitting import Fitted, fit_features, has_to_learn
 from bittern.parallel import available_threads
 from bittern.progress import Bar
 
-__all__ = ["extract", "fitted_on", "forget_parts", "load_features"]
-
 
 def extract(
     images: ImageSource,

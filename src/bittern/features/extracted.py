@@ -21,8 +21,6 @@ from bittern.io.files import atomic_write, existing_file, reading
 from bittern.io.npz import StoredArray, stored_arrays
 from bittern.registry import Registry
 
-__all__ = ["RESERVED", "Extracted", "load_features", "write_features"]
-
 FORMAT, VERSION = "bittern features", 1
 OTHERS = ("paths", "skipped", "skipped_reasons", "fitted_on", "about")
 RESERVED = frozenset((*OTHERS, "labels", "class_names"))  # names that no feature may have

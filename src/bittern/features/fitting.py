@@ -17,8 +17,6 @@ from bittern.io.models import learned_attributes
 from bittern.io.npz import stored_arrays, write_arrays
 from bittern.progress import track
 
-__all__ = ["Fitted", "fit_features", "has_to_learn"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fitted:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from bittern.checks import Float32Array, check_count
 from bittern.features.base import ImageArray, ImageFeature
 
-__all__ = ["Gist"]
-
 LARGEST = 128  # pixels of a side, by default
 MARGIN = 32  # pixels mirrored beyond each edge before filtering, which wraps around
 CUTOFF, EDGE = 4, 5  # of the prefilter: cycles per image, and pixels mirrored beyond each edge

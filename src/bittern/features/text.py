@@ -17,8 +17,6 @@ from bittern.checks import Float32Array, check_count, import_extra
 from bittern.errors import InputError, NotFittedError
 from bittern.features.base import Feature
 
-__all__ = ["BagOfWords", "TextFeature", "Topics", "check_texts", "stem_of", "words_of"]
-
 WORD = re.compile(r"[^\W\d_]{2,}")  # letters only
 REMEMBERED = 1 << 16  # words whose stems are cached
 LARGEST = 1 << 31  # bytes of a dense array

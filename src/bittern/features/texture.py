@@ -12,8 +12,6 @@ from bittern.checks import Float32Array, check_count
 from bittern.errors import InputError
 from bittern.features.base import ImageArray, ImageFeature
 
-__all__ = ["Convolution", "Smoothness", "Thumbnail", "Uniformity", "Variance", "tile_slices"]
-
 LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in ITU-R BT.601
 N_VARIANCE_TILES = 3  # in each direction
 # Laws' level, edge, spot, wave and ripple, each of unit length.

@@ -14,8 +14,6 @@ from bittern.errors import InputError, NotFittedError
 from bittern.features.base import ImageArray, ImageFeature, iter_images
 from bittern.progress import track
 
-__all__ = ["VisualWords"]
-
 DIM = 128  # numbers of a descriptor
 LENGTH = 512  # roughly the Euclidean length of OpenCV's descriptors
 NEAREST, VARIANCE = 3, 6250.0  # r and σ² of soft assignment, for descriptors of that length

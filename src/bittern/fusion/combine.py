@@ -13,8 +13,6 @@ from bittern.checks import Float64Array
 from bittern.errors import InputError
 from bittern.fusion.scores import NORMALISATIONS, add_up, check_scores, check_weights
 
-__all__ = ["comb_max", "comb_min", "comb_mnz", "comb_sum", "weighted_sum"]
-
 
 def comb_min(
     scores: ArrayLike, *, normalise: str = "zscore", weights: ArrayLike | None = None

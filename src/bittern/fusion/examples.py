@@ -20,8 +20,6 @@ from bittern.checks import (
 from bittern.errors import InputError
 from bittern.parallel import Progress, available_threads, run_blocks
 
-__all__ = ["Ranking", "draw_negatives", "rank_by_examples", "similarities", "similarity"]
-
 Positions: TypeAlias = NDArray[np.int64]
 
 K = 40  # nearest examples that count; the paper does not print its number

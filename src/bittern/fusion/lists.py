@@ -14,8 +14,6 @@ from bittern.errors import InputError
 from bittern.index.hits import Hits
 from bittern.io.trec import Run
 
-__all__ = ["FusedLists", "FusedRun", "fuse_hits", "fuse_lists", "fuse_runs"]
-
 RankedList: TypeAlias = tuple[ArrayLike, ArrayLike]  # ids and scores of one query
 
 

@@ -21,8 +21,6 @@ from bittern.fusion.scores import (
 from bittern.registry import Registry
 from bittern.relevance import Relevance
 
-__all__ = ["STATISTICS", "WeightPredictor", "score_statistics"]
-
 TOP = 10  # items at the head of a ranking
 BLOCK = 1 << 27  # bytes of z-scores and intermediate arrays held at once
 TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, np.inf)

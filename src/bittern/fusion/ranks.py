@@ -21,8 +21,6 @@ from bittern.fusion.scores import (
     retrieved,
 )
 
-__all__ = ["borda", "reciprocal_rank"]
-
 
 def borda(
     scores: ArrayLike, *, normalise: str = "none", weights: ArrayLike | None = None

@@ -25,8 +25,6 @@ from bittern.parallel import run_blocks
 from bittern.progress import Bar
 from bittern.relevance import Relevance
 
-__all__ = ["OracleWeights", "RasterFusion", "oracle_weights", "precision_of_weights", "simplex"]
-
 MOST_POINTS = 1_000_000
 N_BLOCKS = 64  # of queries; fixed, so that sums do not depend on the number of threads
 

@@ -19,24 +19,6 @@ from bittern.errors import InputError, NotFittedError
 from bittern.registry import Registry
 from bittern.relevance import Relevance
 
-__all__ = [
-    "NORMALISATIONS",
-    "FittedFusion",
-    "Fusion",
-    "Scores",
-    "add_up",
-    "check_judgements",
-    "check_scores",
-    "check_weights",
-    "mean_over_places",
-    "mean_ranks",
-    "minmax",
-    "none",
-    "rank",
-    "retrieved",
-    "zscore",
-]
-
 Scores: TypeAlias = NDArray[np.floating[Any]]  # (sources, queries, items) or (sources, items)
 BLOCK = 1 << 26  # bytes of sorted scores and places held at once
 

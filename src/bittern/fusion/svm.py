@@ -19,8 +19,6 @@ from bittern.fusion.scores import (
 )
 from bittern.relevance import Relevance
 
-__all__ = ["SVMFusion"]
-
 
 class SVMFusion(FittedFusion):
     r"""Ranks items by the distance of their score vectors from a learned hyperplane.

@@ -12,8 +12,6 @@ from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.kernel_maps import choose_anchors, square_distances
 from bittern.hashing.targets import Targets
 
-__all__ = ["AGH"]
-
 SMALLEST = 1e-9  # eigenvalue; smaller ones are rounding
 ROUNDING = 1e-12  # share of the largest weight; smaller values of eigenfunctions are 0
 SAME = 1e-9  # share of t; distances that differ by less are equal

@@ -19,8 +19,6 @@ from bittern.errors import NotFittedError
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
-__all__ = ["Hasher"]
-
 Rows = NDArray[np.floating[Any]]
 Bits = NDArray[np.bool_]
 

@@ -20,8 +20,6 @@ from bittern.hashing.kernel_maps import (
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
-__all__ = ["BRE"]
-
 Array = NDArray[Any]
 LEAST_GAIN = 1e-9  # of the total cost; steps that save less are not taken
 PAIRS_AT_ONCE = 1 << 16

@@ -15,8 +15,6 @@ from bittern.hashing.linear import SLACK, LinearHasher, sides
 from bittern.hashing.pcah import PCAH
 from bittern.hashing.targets import Targets
 
-__all__ = ["DBQ", "double_thresholds"]
-
 
 class DBQ(Hasher):
     r"""Two bits per projected dimension, which two thresholds divide into three regions.

@@ -11,8 +11,6 @@ from bittern.hashing.deep.hasher import GradientHasher
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["DPSH"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DPSH(GradientHasher):

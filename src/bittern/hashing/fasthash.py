@@ -23,8 +23,6 @@ from bittern.hashing.targets import Targets
 from bittern.hashing.trees import Forest
 from bittern.progress import track
 
-__all__ = ["FastHash"]
-
 BINS = 63  # of a column's values; trees split between bins
 LEAF = 20  # training rows at a leaf, at least; fewer if there are fewer than LEAF * SHARE rows
 SHARE = 250

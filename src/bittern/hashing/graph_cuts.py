@@ -14,18 +14,6 @@ from bittern.checks import Float32Array, Float64Array, PositionArray, row_blocks
 from bittern.hashing.base import Bits
 from bittern.hashing.targets import Targets
 
-__all__ = [
-    "LOSSES",
-    "AffinityPairs",
-    "Block",
-    "choose_bits",
-    "count_differences",
-    "loss_steps",
-    "make_blocks",
-    "minimum_cut",
-    "set_weights",
-]
-
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Counts = NDArray[np.uint16]

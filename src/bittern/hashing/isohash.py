@@ -12,8 +12,6 @@ from bittern.hashing.linear import LinearHasher, principal_axes
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
-__all__ = ["IsoHash", "lift_and_project"]
-
 TOLERANCE = 1e-9  # relative difference of variances that counts as 0
 
 

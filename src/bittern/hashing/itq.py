@@ -12,8 +12,6 @@ from bittern.hashing.linear import LinearHasher, principal_axes
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
-__all__ = ["ITQ", "rotations"]
-
 
 class ITQ(LinearHasher):
     r"""Rotate the principal components so that taking signs loses least.

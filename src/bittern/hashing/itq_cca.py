@@ -11,8 +11,6 @@ from bittern.hashing.itq import rotations
 from bittern.hashing.linear import LinearHasher, principal_axes
 from bittern.hashing.targets import Targets
 
-__all__ = ["ITQCCA", "canonical_directions"]
-
 TARGET_REGULARISATION = 1e-4
 LEAST_CORRELATION = 1e-3  # smaller ones count as 0
 

@@ -11,16 +11,6 @@ from bittern.checks import Float64Array, row_blocks
 from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import sides
 
-__all__ = [
-    "KernelHasher",
-    "choose_anchors",
-    "gaussian",
-    "mean_square",
-    "square_distances",
-    "unit_rows",
-    "with_ones",
-]
-
 
 class KernelHasher(Hasher):
     r"""Bit k of x is 1 if ``(κ(x) - mean_) @ projection_[:, k] > 0`` with κ(x) from anchors.

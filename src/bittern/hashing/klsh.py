@@ -17,8 +17,6 @@ from bittern.hashing.kernel_maps import (
 from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
 
-__all__ = ["KLSH"]
-
 KERNELS = ("gaussian", "linear", "cosine")
 
 

@@ -10,8 +10,6 @@ from bittern.hashing.kernel_maps import KernelHasher, choose_anchors, mean_squar
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
-__all__ = ["KSH"]
-
 RIDGE = 1e-6  # of the mean diagonal, for fewer rows than anchors
 LEAST_GAIN = 1e-2  # times the number of rows; a step that gains less is the last
 MAX_DOUBLINGS = 50

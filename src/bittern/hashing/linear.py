@@ -10,8 +10,6 @@ from bittern.checks import Float64Array
 from bittern.data.steps import check_rows
 from bittern.hashing.base import Bits, Hasher, Rows
 
-__all__ = ["LinearHasher", "principal_axes", "sides"]
-
 SLACK = 16  # rounding errors of a sum of products that count as 0
 
 

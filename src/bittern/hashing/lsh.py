@@ -9,8 +9,6 @@ from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import SLACK, LinearHasher
 from bittern.hashing.targets import Targets
 
-__all__ = ["LSH", "SKLSH", "PStableLSH", "square_spread"]
-
 
 class LSH(LinearHasher):
     r"""Random hyperplanes: bit k of x is 1 if :math:`w_k^\top (x - \bar x) > 0`, w normal.

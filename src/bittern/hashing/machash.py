@@ -32,8 +32,6 @@ from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
-__all__ = ["MACHash"]
-
 GROWTH = 1.4  # of μ from one iteration to the next
 N_EPOCHS = 20  # of a bit's classifier in one iteration
 TOLERANCE = 0.05  # of a classifier's optimality conditions

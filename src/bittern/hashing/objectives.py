@@ -25,16 +25,6 @@ from torch.nn.functional import softplus
 from bittern.checks import check_choice, check_count
 from bittern.registry import Registry
 
-__all__ = [
-    "OBJECTIVES",
-    "Objective",
-    "ap_loss",
-    "dpsh_loss",
-    "dtsh_loss",
-    "ndcg_loss",
-    "soft_counts",
-]
-
 Objective = Callable[..., Tensor]
 
 #: Ways to replace a sum over the ranks of a tie.

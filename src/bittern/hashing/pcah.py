@@ -8,8 +8,6 @@ from bittern.hashing.base import Rows
 from bittern.hashing.linear import LinearHasher, principal_axes
 from bittern.hashing.targets import Targets
 
-__all__ = ["PCAH"]
-
 
 class PCAH(LinearHasher):
     r"""Signs of the principal components.

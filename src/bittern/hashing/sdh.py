@@ -20,8 +20,6 @@ from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
-__all__ = ["SDH"]
-
 RIDGE = 1e-2  # δ
 MAX_ROUNDS = 10  # of a discrete step, over all bits
 

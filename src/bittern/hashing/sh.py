@@ -10,8 +10,6 @@ from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import SLACK, principal_axes
 from bittern.hashing.targets import Targets
 
-__all__ = ["SH"]
-
 
 class SH(Hasher):
     r"""Signs of the smoothest waves over the principal components.

@@ -14,8 +14,6 @@ from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
-__all__ = ["STH"]
-
 LEAST_WEIGHT = 1e-3  # of an edge
 MAX_EIGENVECTORS = 1024
 DENSE = 1000  # rows up to which a dense solver finds all eigenvectors

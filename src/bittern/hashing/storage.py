@@ -8,8 +8,6 @@ from bittern.hashing.base import Hasher
 from bittern.io.files import reading
 from bittern.io.models import ModelFormat
 
-__all__ = ["load", "save"]
-
 
 def save(hasher: Hasher, path: str | os.PathLike[str]) -> None:
     """Write a fitted hasher."""

@@ -17,8 +17,6 @@ from bittern.hashing.structural_svm import BitColumn, Ints, RankingLists, Struct
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
-__all__ = ["StructHash"]
-
 RIDGE = 0.3  # of the mean variance of a column
 TREE_DEPTH = 4
 N_LEVELS = 256  # of a column, between which it may be cut

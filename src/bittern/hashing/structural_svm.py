@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from bittern.checks import Float32Array, Float64Array, PositionArray, row_blocks
 from bittern.hashing.targets import Targets
 
-__all__ = ["RankingLists", "StructuralSVM"]
-
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 BitColumn = NDArray[np.bool_]  # a bit of each row

@@ -12,8 +12,6 @@ from bittern.hashing.deep.hasher import GradientHasher
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["TALR"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TALR(GradientHasher):

@@ -12,8 +12,6 @@ from bittern.checks import Float32Array, check_array, check_labels, row_blocks
 from bittern.errors import InputError
 from bittern.relevance import Relevance
 
-__all__ = ["Targets"]
-
 FORMS_OF_Y = "class labels, multi-hot tags (n, n_tags), or a square Relevance of the training rows"
 
 

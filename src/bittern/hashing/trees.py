@@ -14,8 +14,6 @@ from bittern.checks import Float64Array
 from bittern.errors import InputError
 from bittern.hashing.base import Rows
 
-__all__ = ["Forest"]
-
 Ints = NDArray[np.int32]
 TILE = 64  # rows that descend a tree together
 

@@ -17,8 +17,6 @@ from bittern.index import index_file
 from bittern.index.hits import FAR, NONE, Hits
 from bittern.index.items import Items
 
-__all__ = ["Index", "Mask", "Nearest", "Within", "Words"]
-
 Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 Nearest = tuple[NDArray[np.int64], NDArray[np.int32]]  # rows, distances

@@ -14,8 +14,6 @@ from bittern.index.base import Index
 from bittern.io.files import atomic_write, existing_file, reading
 from bittern.io.npz import stored_arrays
 
-__all__ = ["read_bytes", "read_faiss", "read_octets", "write_bytes", "write_faiss", "write_octets"]
-
 
 def write_faiss(path: str | os.PathLike[str], codes: Codes | Index) -> None:
     """Write a file that ``faiss.read_index_binary`` reads as an ``IndexBinaryFlat``.

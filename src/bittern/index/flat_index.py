@@ -18,8 +18,6 @@ from bittern.kernels.registers import TILE, has_avx2
 from bittern.kernels.scan import NearestSoFar
 from bittern.parallel import available_threads, run_blocks
 
-__all__ = ["EVERYTHING", "FlatIndex", "Part", "Scan", "join_blocks", "query_blocks", "scan_for"]
-
 QUERIES = 48  # that go over the database together
 ENTRIES = 1 << 22  # of the lists of a block of queries, at most
 EVERYTHING: Mask = np.empty(0, np.bool_)  # the mask that allows all rows

@@ -15,8 +15,6 @@ from bittern.checks import check_choice, check_count, row_blocks
 from bittern.errors import FileError, InputError
 from bittern.parallel import available_threads, run_blocks
 
-__all__ = ["MOST_KEY_BITS", "SEGMENTS", "Buckets", "Retrieved", "Tables", "look_up_blocks"]
-
 SEGMENTS = ("consecutive", "random")
 MOST_KEY_BITS = 64
 MOST_TABLES = 1 << 12

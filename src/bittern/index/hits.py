@@ -13,8 +13,6 @@ from bittern.errors import InputError, PositionError
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
-__all__ = ["FAR", "NONE", "Hits"]
-
 NONE = -1  # the id of an empty place
 FAR = np.iinfo(np.int32).max  # the distance there; infinity where distances are real
 

@@ -23,8 +23,6 @@ from bittern.index.items import Items
 from bittern.io.files import atomic_write, existing_file, reading
 from bittern.io.npz import StoredArray, stored_arrays
 
-__all__ = ["StoredIndex", "read", "restoring", "write"]
-
 FORMAT, VERSION = "bittern index", 1
 HEAD = "index"  # the array that holds the JSON, as bytes
 BUILT = "built."  # prefix of arrays that the index built from its items

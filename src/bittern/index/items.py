@@ -11,8 +11,6 @@ from bittern.checks import check_array, check_same_length
 from bittern.codes import Codes
 from bittern.errors import InputError
 
-__all__ = ["Items"]
-
 Array = TypeVar("Array", bound=NDArray[Any])
 LARGEST = np.iinfo(np.int64).max
 RECENT = 1024  # ids that are looked up one by one before all are sorted again

@@ -20,8 +20,6 @@ from bittern.kernels import multi_index as kernels
 from bittern.kernels.multi_index import Searched, SegmentTables
 from bittern.parallel import run_blocks
 
-__all__ = ["MultiIndex", "build"]
-
 FEWEST = 1 << 16  # codes; fewer are scanned faster than the tables can give up
 LACKING, REST = 1 << 12, 64  # codes, or one in REST, that may be missing from the tables
 SAMPLE = 24  # queries that show whether to scan for the others

@@ -14,8 +14,6 @@ from bittern.errors import InputError
 from bittern.index.hits import NONE, Hits
 from bittern.registry import Registry
 
-__all__ = ["DISTANCES", "rerank", "rerank_asymmetric"]
-
 BLOCK = 1 << 22  # coordinates compared at a time
 
 

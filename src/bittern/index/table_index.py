@@ -17,8 +17,6 @@ from bittern.index.hash_tables import MOST_KEY_BITS, Buckets, Tables, look_up_bl
 from bittern.index.hits import FAR, NONE, Hits
 from bittern.parallel import run_blocks
 
-__all__ = ["TableIndex"]
-
 # Query, distance and row in one number, which sorts by them in this order.
 ROW_BITS, DISTANCE_BITS = np.uint64(32), np.uint64(13)
 

@@ -23,8 +23,6 @@ from typing import IO, Any
 from bittern.errors import FileError
 from bittern.io.files import atomic_write, existing_file, reading
 
-__all__ = ["read_members", "unpack"]
-
 SLACK = 1 << 24  # bytes allowed for other members, and for the archive's own headers
 
 

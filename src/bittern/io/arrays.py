@@ -20,8 +20,6 @@ from bittern.io.hdf5 import stored_datasets
 from bittern.io.npz import stored_arrays
 from bittern.registry import Registry
 
-__all__ = ["ArrayTable", "NamedArray", "open_table"]
-
 MOST_LISTED = 12
 
 

@@ -17,8 +17,6 @@ from bittern.errors import FileError
 from bittern.io.files import make_folder
 from bittern.io.npz import StoredArray, stored_arrays, write_arrays
 
-__all__ = ["ArrayCache", "CachedArray", "fingerprint_of"]
-
 ARRAY = "array"  # its name in the file
 
 

@@ -16,8 +16,6 @@ from bittern.errors import FileError, InputError
 from bittern.io.files import atomic_write, existing_file
 from bittern.io.npz import StoredArray, stored_arrays, to_native, write_aligned
 
-__all__ = ["StoredCodes", "read", "write"]
-
 FIELD = re.compile(r"words_of_([1-9][0-9]*)_bits")
 
 

@@ -11,15 +11,6 @@ from typing import BinaryIO
 
 from bittern.errors import BitternError, FileError
 
-__all__ = [
-    "atomic_write",
-    "existing_file",
-    "find_file",
-    "make_folder",
-    "reading",
-    "refuse_excess",
-]
-
 MOST_RATIO = 1100  # deflate cannot shrink by more than 1032
 
 

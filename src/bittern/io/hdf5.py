@@ -24,8 +24,6 @@ from bittern.checks import import_extra
 from bittern.errors import FileError
 from bittern.io.files import existing_file, reading, refuse_excess
 
-__all__ = ["StoredDataset", "is_hdf5", "stored_datasets"]
-
 SIGNATURE = b"\x89HDF\r\n\x1a\n"  # at byte 0, 512, 1024, 2048, …
 REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("index", "<u4")])
 OBJECT = struct.Struct("<HH4xQ")

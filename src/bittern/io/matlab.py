@@ -22,8 +22,6 @@ from bittern.io.files import existing_file, reading, refuse_excess
 from bittern.io.hdf5 import stored_datasets
 from bittern.io.npz import require_names
 
-__all__ = ["Element", "element_at", "matlab_version", "read_mat", "read_matrices", "variables_in"]
-
 HEADER = 128  # bytes: text, version, byte order
 VERSIONS = {b"\x00\x01IM": 5, b"\x01\x00MI": 5, b"\x00\x02IM": 7, b"\x02\x00MI": 7}
 INT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 5, 6, 14, 15

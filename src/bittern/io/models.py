@@ -20,8 +20,6 @@ from bittern.errors import FileError, InputError
 from bittern.io.files import existing_file, reading
 from bittern.io.npz import stored_arrays, write_arrays
 
-__all__ = ["ModelFormat", "learned_attributes"]
-
 PLAIN = (bool, int, float, str, type(None))
 
 

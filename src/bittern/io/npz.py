@@ -23,19 +23,6 @@ from numpy.typing import NDArray
 from bittern.errors import FileError
 from bittern.io.files import atomic_write, existing_file, reading, refuse_excess
 
-__all__ = [
-    "StoredArray",
-    "array_names",
-    "begins_like_arrays",
-    "read_arrays",
-    "require_names",
-    "stored_array",
-    "stored_arrays",
-    "to_native",
-    "write_aligned",
-    "write_arrays",
-]
-
 ZIP, NPY = (b"PK\x03\x04", b"PK\x05\x06"), b"\x93NUMPY"  # first bytes of files of arrays
 MOST_HEADER = 1 << 16  # bytes
 LOCAL_HEADER = 30  # bytes of a zip member's header before its name

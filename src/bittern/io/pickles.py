@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from bittern.errors import FileError
 from bittern.io.files import reading
 
-__all__ = ["read_pickle"]
-
 MOST_BYTES = 1 << 26  # a batch of the published files has 31 million
 MOST_STEPS = 1_000_000  # and at most 90,152 instructions, written by Python 2 or 3
 

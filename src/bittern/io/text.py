@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from bittern.errors import FileError
 from bittern.io.files import existing_file
 
-__all__ = ["TokenBlock", "read_bits", "read_counts", "read_lines", "read_words", "split_tokens"]
-
 _BLOCK_BYTES = 1 << 22  # split at once
 _LINE_BYTES = 1 << 24  # the longest line that is accepted
 _COUNT_DIGITS = 7  # so that a count is exact in float32

@@ -12,8 +12,6 @@ import tomli_w
 from bittern.errors import InputError
 from bittern.registry import Registry
 
-__all__ = ["check_keys", "read_table", "to_toml"]
-
 T = TypeVar("T")
 # Types as errors call them.
 NAMES: dict[Any, str] = {

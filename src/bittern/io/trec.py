@@ -14,8 +14,6 @@ from bittern.errors import InputError
 from bittern.io.files import atomic_write
 from bittern.io.trec_lines import QRELS, RUN, Integers, TrecFile, first_repeated, read_columns
 
-__all__ = ["Qrels", "Run", "read_qrels", "read_run", "trec_order", "write_run"]
-
 WHITE = frozenset(" \t\n\r\v\f")  # separates columns
 
 

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from bittern.errors import FileError
 from bittern.io.text import split_tokens
 
-__all__ = ["QRELS", "RUN", "Columns", "Integers", "TrecFile", "first_repeated", "read_columns"]
-
 Integers: TypeAlias = NDArray[np.int64]
 
 _BLOCK_BYTES = 1 << 22  # split at once

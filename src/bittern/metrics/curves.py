@@ -12,8 +12,6 @@ from bittern.errors import InputError
 from bittern.metrics.precision import ratio
 from bittern.profile import TieProfile
 
-__all__ = ["ELEVEN", "Curve", "interpolated_ap", "interpolated_pr_curve", "pr_curve"]
-
 ELEVEN = np.arange(11) / 10  # recall 0, 0.1, …, 1
 
 

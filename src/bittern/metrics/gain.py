@@ -11,8 +11,6 @@ from bittern.metrics.precision import EVERYTHING, ratio
 from bittern.profile import TieProfile
 from bittern.relevance.sparse import MAX_GAIN
 
-__all__ = ["dcg", "discount_sum", "ndcg"]
-
 TABLE = 1 << 22  # ranks up to this are summed one by one
 
 

@@ -18,8 +18,6 @@ from bittern.metrics import curves, gain, pooled, precision
 from bittern.profile import TieProfile
 from bittern.registry import Registry
 
-__all__ = ["METRICS", "TIE_RULES", "Metric", "MetricName", "can_break_ties", "compute", "parse"]
-
 TIE_RULES = ("optimistic", "pessimistic", "trec")
 MOST = 2**62  # of a cut-off or a radius
 LARGEST_BETA = 1e100

@@ -12,16 +12,6 @@ from bittern.metrics.curves import pr_curve
 from bittern.metrics.precision import ratio, retrieved_at
 from bittern.profile import TieProfile
 
-__all__ = [
-    "Pooled",
-    "auprc",
-    "interval",
-    "micro_fbeta",
-    "micro_precision",
-    "micro_recall",
-    "resampled",
-]
-
 RESAMPLES = 1000
 AT_ONCE = 1 << 22  # draws held in memory
 

@@ -13,22 +13,6 @@ from bittern.errors import InputError
 from bittern.parallel import run_blocks
 from bittern.profile import TieProfile
 
-__all__ = [
-    "EVERYTHING",
-    "RetrievedCounts",
-    "average_precision",
-    "average_precision_of_retrieved",
-    "extreme_average_precision_of_retrieved",
-    "fbeta",
-    "hit_rate",
-    "precision",
-    "r_precision",
-    "ratio",
-    "recall",
-    "reciprocal_rank",
-    "retrieved_at",
-]
-
 EVERYTHING = np.iinfo(np.int64).max  # a cut-off that keeps all ranks
 BLOCK = 1 << 20  # bytes of counts that one thread takes at a time
 

@@ -23,8 +23,6 @@ from bittern.relevance import Relevance
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["DEFAULT_METRICS", "Score", "Scores", "aligned", "evaluate", "evaluate_codes"]
-
 DEFAULT_METRICS = ("ap", "ndcg", "precision@100", "recall@100", "auprc")
 HEADER = ("metric", "mean", "95 % interval", "tie spread", "undefined")
 

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from bittern.checks import check_array
 from bittern.errors import InputError
 
-__all__ = ["rmse"]
-
 
 def rmse(predicted: ArrayLike, true: ArrayLike) -> float:
     r"""Root mean square error :math:`\sqrt{\frac1n \sum_i (v'_i - v_i)^2}`, as in the lecture.

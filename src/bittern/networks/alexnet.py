@@ -15,8 +15,6 @@ from bittern.io.files import reading
 from bittern.networks.base import Backbone
 from bittern.networks.matconvnet import MatConvNetLayer, MatConvNetModel, read_matconvnet
 
-__all__ = ["VGGF", "AlexNet"]
-
 # fmt: off
 KINDS = (
     "conv", "relu", "lrn", "pool",

@@ -14,8 +14,6 @@ from bittern.checks import check_count, check_type
 from bittern.errors import InputError
 from bittern.networks.convolution import NormalisedConvolution
 
-__all__ = ["Backbone", "resized"]
-
 
 class Backbone(nn.Module, ABC):
     """Images to feature rows, in stages; the first ones can be frozen.

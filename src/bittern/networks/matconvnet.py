@@ -16,8 +16,6 @@ from bittern.errors import FileError
 from bittern.io import matlab
 from bittern.io.files import existing_file, reading
 
-__all__ = ["MatConvNetLayer", "MatConvNetModel", "read_matconvnet"]
-
 CELL, STRUCT, CHAR = 1, 2, 4
 TEXTS = {4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}  # others are Latin-1
 WANTED = ("layers", "meta", "net", "normalization")

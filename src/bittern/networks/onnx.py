@@ -18,8 +18,6 @@ from bittern.networks import require_torch
 if TYPE_CHECKING:
     from bittern.networks import EfficientNetLite0
 
-__all__ = ["OnnxModel", "cache_root", "lite0_file"]
-
 TYPES = {"tensor(float)": np.dtype(np.float32), "tensor(uint8)": np.dtype(np.uint8)}
 FATAL = 4  # ONNX Runtime's log level; it raises its errors and need not print them too
 

@@ -8,8 +8,6 @@ from bittern.checks import check_count
 from bittern.networks.base import Backbone
 from bittern.networks.convolution import NormalisedConvolution
 
-__all__ = ["SmallNet"]
-
 
 class SmallNet(Backbone):
     """Six convolutions for images of about 32 pixels a side, trained from scratch.

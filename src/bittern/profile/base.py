@@ -23,8 +23,6 @@ from bittern.profile.rankings import count_distances, count_hits, count_run
 from bittern.profile.shards import merge, same
 from bittern.relevance.base import Relevance
 
-__all__ = ["TieProfile"]
-
 SAVED = ("counts", "gains", "unretrieved", "distances", "query_ids")  # arrays of a file
 TREC = "trec_"  # before the names of the arrays in the order of trec_eval
 

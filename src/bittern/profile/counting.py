@@ -17,8 +17,6 @@ from bittern.relevance.base import ClassRelevance, Relevance
 from bittern.relevance.sparse import SparseRelevance
 from bittern.relevance.tags import TagRelevance
 
-__all__ = ["count_codes"]
-
 PART = 1 << 18  # database items counted at a time
 WORDS = 1 << 28  # words compared in one block of work: a fraction of a second
 

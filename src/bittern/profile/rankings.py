@@ -15,15 +15,6 @@ from bittern.io.trec import Qrels, Run, trec_order
 from bittern.parallel import Progress
 from bittern.relevance.base import Relevance
 
-__all__ = [
-    "CountedRun",
-    "column_numbers",
-    "count_distances",
-    "count_hits",
-    "count_run",
-    "radii_of",
-]
-
 BLOCK = 1 << 26  # bytes of levels and sorted distances held at once
 MOST_COLUMNS = 1 << 16  # whole numbers below this are columns of their own
 

@@ -13,8 +13,6 @@ from bittern.profile.rankings import column_numbers, radii_of
 if TYPE_CHECKING:
     from bittern.profile.base import TieProfile
 
-__all__ = ["merge", "same"]
-
 
 def merge(a: TieProfile, b: TieProfile) -> TieProfile:
     """Add the counts of two shards of one database, for the same queries in the same order."""

@@ -16,8 +16,6 @@ from bittern.errors import InputError, PositionError
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["ClassRelevance", "Relevance"]
-
 MEMORY = 1 << 28  # bytes that building a ground truth from vectors may use at once
 SPAN = 1 << 16  # integer labels this close together need no sorting
 EDGE = 1 << 62  # beyond which their differences could overflow

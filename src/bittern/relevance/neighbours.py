@@ -19,8 +19,6 @@ from bittern.errors import InputError
 from bittern.relevance.base import MEMORY
 from bittern.relevance.sparse import MAX_GAIN, SparseRelevance
 
-__all__ = ["ball_radius", "nearest", "within"]
-
 LARGEST = 1e140  # its square fits in a double, and so does a sum of many squares
 
 

@@ -12,8 +12,6 @@ from bittern.checks import check_array
 from bittern.errors import InputError
 from bittern.relevance.base import Relevance
 
-__all__ = ["SparseRelevance"]
-
 MAX_GAIN = 900  # the sum of 2^900 over any database still fits in a double
 
 

@@ -13,8 +13,6 @@ from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.relevance.base import Relevance
 
-__all__ = ["TagRelevance"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class TagRelevance(Relevance):

@@ -9,8 +9,6 @@ from bittern.report.markdown import markdown_text
 from bittern.report.results_table import DIGITS, metric_title
 from bittern.report.text import aligned
 
-__all__ = ["differences_in_words", "differences_to_markdown", "differences_to_text"]
-
 HEADINGS = ("method", "length", "runs", "first", "second", "difference", "95 % interval", "p")
 
 

@@ -16,8 +16,6 @@ from bittern.report.markdown import to_markdown
 from bittern.report.sentences import in_words
 from bittern.report.text import to_text
 
-__all__ = ["REPORTS", "to_csv"]
-
 COLUMNS = (
     "method",
     "n_bits",

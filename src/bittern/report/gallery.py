@@ -11,8 +11,6 @@ from pathlib import Path
 from bittern.analysis import Analysis
 from bittern.experiments.record import Example, Record
 
-__all__ = ["GalleryPart", "QueryRow", "Tie", "gallery", "image_rules"]
-
 FOLDERS = ("images", "pictures")  # the second in experiments of version 0.1
 SMALL = 40  # pixels; smaller images are enlarged without blur
 PNG_WIDTH = slice(16, 20)  # bytes

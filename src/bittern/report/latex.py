@@ -9,8 +9,6 @@ from bittern.analysis import Analysis, analyse
 from bittern.experiments.records import Records
 from bittern.report.results_table import Entry, missing, results_table
 
-__all__ = ["escaped", "to_latex"]
-
 DIFFERENT, TIED = r"\dagger", r"\approx"
 
 

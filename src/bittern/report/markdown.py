@@ -12,8 +12,6 @@ from bittern.experiments.records import PROTOCOL, Records
 from bittern.report.results_table import DIGITS, Entry, ResultsTable, results_table
 from bittern.report.sentences import in_words
 
-__all__ = ["markdown_text", "to_markdown"]
-
 DIFFERENT, TIED = "†", "≈"
 
 

@@ -27,8 +27,6 @@ from bittern.report.sentences import leak_check, sentences
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["page_of", "write_page"]
-
 # The page can load nothing and run nothing, whatever a label may contain.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 

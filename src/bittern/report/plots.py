@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bittern.experiments.advice.record import Advice, Row
     from bittern.tables import RankingComparison
 
-__all__ = ["draw_advice", "draw_pr_curves", "draw_tables", "draw_tie_spread", "figure_format"]
-
 FORMATS = ("svg", "png", "pdf")
 MARKERS = ("o", "s", "^", "v", "D")
 # Okabe and Ito's colours, which colour-blind people can tell apart.

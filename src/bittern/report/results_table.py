@@ -10,17 +10,6 @@ from bittern.errors import InputError
 from bittern.experiments.records import Records
 from bittern.metrics import METRICS, parse
 
-__all__ = [
-    "DIGITS",
-    "Entry",
-    "ResultsTable",
-    "bits_of",
-    "metric_title",
-    "missing",
-    "number",
-    "results_table",
-]
-
 DIGITS = 4
 
 

@@ -11,8 +11,6 @@ from bittern.analysis.analysis import n_leaks
 from bittern.experiments.records import Records
 from bittern.report.results_table import DIGITS, metric_title
 
-__all__ = ["in_words", "leak_check", "listed", "sentences"]
-
 MOST_NAMED = 4  # names of a list; the others are counted
 DISJOINT = "all sets are disjoint"
 SETS = {

@@ -11,8 +11,6 @@ from bittern.report.results_table import Entry, ResultsTable, missing, results_t
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["aligned", "terminal_table", "to_text"]
-
 BEST, DIFFERENT, TIED, NOTHING = "*", "†", "≈", "–"
 
 

@@ -18,8 +18,6 @@ from bittern.index.hits import Hits
 from bittern.store.metadata import Columns, Metadata, columns_of
 from bittern.store.recipe import Recipe
 
-__all__ = ["TITLE", "Collection", "Ids", "Items", "check_head", "new_head"]
-
 TITLE = "Collection"  # starts every error message
 FORMAT, VERSION = "bittern collection", 1
 LARGEST = np.iinfo(np.int64).max

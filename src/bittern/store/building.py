@@ -29,8 +29,6 @@ from bittern.store.base import Collection
 from bittern.store.milvus import Address
 from bittern.store.recipe import Recipe
 
-__all__ = ["BuildSummary", "add_from", "build_collection"]
-
 BATCH = 10_000  # items written at once
 VECTOR_NAMES = ("vectors", "features", "X")
 

@@ -18,8 +18,6 @@ from typing import NoReturn
 
 from bittern.errors import InputError
 
-__all__ = ["to_milvus"]
-
 TOKEN = re.compile(
     r"""\s*(?:(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
     |(?P<string>'(?:[^']|'')*')

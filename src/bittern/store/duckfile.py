@@ -23,8 +23,6 @@ from bittern.checks import import_extra
 from bittern.errors import BitternError, FileError
 from bittern.io.files import existing_file
 
-__all__ = ["DuckFile", "duckdb_library", "first_line", "quoted"]
-
 DAMAGE = "Corrupt database file|Could not read enough bytes|Could not read all|truncated"
 _open_for_writing: set[str] = set()  # paths, in this process
 

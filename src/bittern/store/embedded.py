@@ -24,8 +24,6 @@ from bittern.store.duckfile import DuckFile, duckdb_library, first_line, quoted
 from bittern.store.metadata import IN_JSON, Column, Columns, value_of
 from bittern.store.recipe import Recipe
 
-__all__ = ["EmbeddedCollection"]
-
 ID_EXISTS = "EXISTS (SELECT 1 FROM codes WHERE codes.id = wanted.id)"
 
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from bittern.checks import check_same_length
 from bittern.errors import InputError
 
-__all__ = ["Column", "Columns", "Metadata", "columns_of", "rows_of", "value_of"]
-
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED = {"id", "position", "code"}
 IN_JSON = ("VARCHAR[]", "JSON")  # types whose values travel as JSON text

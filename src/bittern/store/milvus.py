@@ -14,16 +14,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from bittern.checks import import_extra
 from bittern.errors import BitternError, FileError, InputError
 
-__all__ = [
-    "Address",
-    "connect",
-    "create_items",
-    "create_recipe",
-    "is_incomplete",
-    "milvus_errors",
-    "put_entry",
-]
-
 DEFAULT_NAME, DEFAULT_PORT = "items", 19530
 CONNECT_SECONDS = 30.0
 PART_CHARACTERS = 60_000  # of a part of the recipe; Milvus takes 65,535

@@ -19,8 +19,6 @@ from bittern.io.files import atomic_write
 from bittern.io.npz import stored_arrays
 from bittern.store.base import Collection
 
-__all__ = ["Matches", "draw_montage", "search_by_images", "search_by_row"]
-
 CANDIDATES = 1000  # nearest items of each example; all examples together rank them
 SIDE, MARGIN, CAPTION = 128, 8, 18  # pixels of the montage
 PER_LINE = 5

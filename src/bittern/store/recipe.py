@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bittern.features.base import Feature
     from bittern.hashing.base import Hasher
 
-__all__ = ["Recipe"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recipe:

@@ -33,8 +33,6 @@ from bittern.store.milvus import (
 )
 from bittern.store.recipe import Recipe
 
-__all__ = ["ServedCollection"]
-
 MAX_HITS = 16_384  # that Milvus returns for one query
 HITS_PER_CALL = 1 << 17
 ITEMS_PER_CALL = 4_096

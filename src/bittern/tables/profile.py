@@ -19,8 +19,6 @@ from bittern.parallel import run_blocks
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
-__all__ = ["TABLE_METRICS", "TableProfile", "check_sides", "table_profile"]
-
 # Retrieved items are at distance 0, so that radius 0 is the look-up.
 TABLE_METRICS = (
     "precision@r0",

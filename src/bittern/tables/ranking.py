@@ -13,8 +13,6 @@ from bittern.metrics import Curve, pr_curve
 from bittern.profile import TieProfile
 from bittern.tables.surface import NOT_POSSIBLE, TableSurface
 
-__all__ = ["RankingComparison", "compare_with_ranking"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingComparison:

@@ -18,8 +18,6 @@ from bittern.parallel import Progress, run_blocks
 from bittern.relevance import Relevance
 from bittern.tables.profile import check_sides
 
-__all__ = ["TableSurface", "table_surface"]
-
 PART = 1 << 15  # database items whose keys are held at once
 PAIRS = 1 << 20  # pairs in one block of work
 NOT_POSSIBLE = -1

@@ -15,8 +15,6 @@ from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.errors import FileError, InputError
 from bittern.io.arrays import ArrayTable, NamedArray, open_table
 
-__all__ = ["ARRAYS", "EMBEDDINGS"]
-
 VECTORS = ("vectors", "embeddings", "embedding", "features", "feat", "X", "x", "data")
 LABELS = ("labels", "label", "y", "classes", "class", "targets", "target")
 TAGS = ("tags", "tag")

@@ -18,8 +18,6 @@ from bittern.io.npz import stored_arrays
 from bittern.io.pickles import MOST_BYTES, read_pickle
 from bittern.registry import Registry
 
-__all__ = ["FEATURES", "SPEC", "load"]
-
 BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")  # the official order
 PUBLISHED = 10_000  # images in each
 SIDE, PIXELS = 32, 3 * 32 * 32

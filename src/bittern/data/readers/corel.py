@@ -31,8 +31,6 @@ from bittern.errors import FileError, InputError
 from bittern.io.npz import read_arrays
 from bittern.registry import Registry
 
-__all__ = ["COREL5K", "COREL1000", "COREL1000_NAMES", "SPEC", "load"]
-
 PER_CLASS = 100  # of Corel-1000
 COREL1000_NAMES = (
     "africa", "beach", "buildings", "buses", "dinosaurs",

@@ -8,8 +8,6 @@ import numpy as np
 
 from bittern.data.dataset import Dataset, DatasetSpec
 
-__all__ = ["SPEC", "load"]
-
 
 def load(folder: Path | None = None) -> Dataset:
     """Rows of 64 grey levels (0 to 16) of 8 × 8 images; ``folder`` is ignored."""

@@ -25,8 +25,6 @@ from bittern.data.images import ImageFiles
 from bittern.data.manifest import ManifestRow, read_manifest
 from bittern.errors import FileError
 
-__all__ = ["SPEC", "FoundImages", "class_numbers", "classes_by_folder", "find_images", "load"]
-
 # fmt: off
 SUFFIXES = frozenset((
     ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp",

@@ -14,8 +14,6 @@ from bittern.io.files import find_file
 from bittern.io.hdf5 import stored_datasets
 from bittern.io.matlab import matlab_version, read_matrices
 
-__all__ = ["SPEC", "load"]
-
 DIM, PUBLISHED = 512, 22_019
 NAMES = ("LabelMe_gist.mat", "LabelMe_GIST.mat", "labelme_gist.mat")
 SETS = {"train": "ndxtrain", "test": "ndxtest"}  # the file counts positions from 1

@@ -17,9 +17,6 @@ from bittern.data.rows import StackedRows
 from bittern.errors import FileError
 from bittern.io.files import existing_file, find_file, reading, refuse_excess
 
-__all__ = ["FASHION_MNIST", "MNIST", "read_idx"]
-
-
 SIDE = 28
 PLACES = ("", "raw", "MNIST/raw", "FashionMNIST/raw")  # torchvision's folders too
 PUBLISHED = {"train": 60_000, "test": 10_000}

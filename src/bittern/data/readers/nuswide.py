@@ -36,8 +36,6 @@ from bittern.io.text import (
 )
 from bittern.registry import Registry
 
-__all__ = ["SPEC", "TEXTS", "load"]
-
 N_IMAGES, N_CONCEPTS, N_VISUAL_WORDS = 269_648, 81, 500
 
 

@@ -17,9 +17,6 @@ from bittern.io.files import existing_file
 from bittern.io.hdf5 import StoredDataset, stored_datasets
 from bittern.registry import Registry
 
-__all__ = ["SPEC", "GroundTruth", "ground_truth", "load", "read_vectors"]
-
-
 DIM = 128
 PUBLISHED = {"database": 1_000_000, "train": 100_000, "query": 10_000}
 PLACES = ("", "sift", "siftsmall")

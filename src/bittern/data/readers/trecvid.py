@@ -31,8 +31,6 @@ from bittern.errors import FileError, InputError
 from bittern.io.files import existing_file
 from bittern.io.trec import Qrels, read_qrels
 
-__all__ = ["SPEC", "Topic", "Topics", "load", "read_topics", "topics"]
-
 N_SHOTS, N_TOPICS = 32_318, 25
 _MAX_TRANSCRIPT_BYTES = 1 << 20  # of one shot
 _MAX_TOPIC_BYTES = 1 << 24  # of a file of topics

@@ -26,8 +26,6 @@ from bittern.io.matlab import read_mat
 from bittern.io.npz import read_arrays
 from bittern.io.text import read_lines
 
-__all__ = ["CATEGORIES", "SPEC", "load"]
-
 # The publisher's categories.list, in the order of the numbers 1…10.
 CATEGORIES = (
     "art", "biology", "geography", "history", "literature",

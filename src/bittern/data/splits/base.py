@@ -22,8 +22,6 @@ from bittern.registry import Registry
 if TYPE_CHECKING:
     from bittern.data.leaks import LeakReport
 
-__all__ = ["SETS", "Split"]
-
 SETS = ("train", "validation_queries", "validation_database", "queries", "database")
 
 

@@ -17,8 +17,6 @@ from bittern.data.splits.base import Split
 from bittern.errors import InputError
 from bittern.registry import Registry
 
-__all__ = ["CorelSplit", "ExampleQueries", "TrecvidSplit", "corel", "trecvid"]
-
 QUARTERS = ("validation_queries", "validation_database", "queries", "database")
 
 # The quarter (index into QUARTERS) of each of eight images of a group: one in four is a query, and

@@ -14,8 +14,6 @@ from bittern.data.dataset import Dataset
 from bittern.data.splits.base import Split
 from bittern.errors import InputError
 
-__all__ = ["improved", "official", "seen_database", "standard"]
-
 # [Moran-2016] gives no sizes; these are ours: at most this many items, at most one in this many.
 DEFAULTS = {
     "queries": (1_000, 10),

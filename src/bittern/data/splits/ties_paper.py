@@ -20,8 +20,6 @@ from bittern.data.splits.base import Split
 from bittern.data.splits.general import official, seen_database
 from bittern.errors import InputError
 
-__all__ = ["cifar_s1", "cifar_s2", "labelme_20k", "nuswide_21"]
-
 
 def cifar_s1(
     dataset: Dataset,

@@ -19,8 +19,6 @@ from bittern.experiments.advice.record import Advice
 from bittern.experiments.advice.trials import AdviceSettings, Progress, try_all, warm_up
 from bittern.hashing import HASHERS
 
-__all__ = ["LENGTHS", "SUPERVISED", "UNSUPERVISED", "advise"]
-
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
 # Most promising first, in case there is not enough time for all.
 UNSUPERVISED = ("lsh", "itq", "isohash", "dbq", "pcah", "sh")

@@ -25,16 +25,6 @@ from bittern.metrics import evaluate
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
-__all__ = [
-    "METRICS",
-    "N_NEAREST",
-    "Sample",
-    "SplitTruth",
-    "draw_sample",
-    "map_vectors",
-    "truth_of",
-]
-
 METRICS = ("euclidean", "cosine")
 VECTOR_NAMES = ("vectors", "features", "X")
 FEWEST = 200  # rows

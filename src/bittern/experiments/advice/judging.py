@@ -20,8 +20,6 @@ from bittern.index.base import Index
 if TYPE_CHECKING:
     from bittern.experiments.advice.trials import AdviceSettings, Trial, Trials
 
-__all__ = ["Resampling", "judge", "search_milliseconds", "search_speed"]
-
 RESAMPLES = 1000
 TAIL = 2.5  # per cent outside a 95 % interval at each end
 ITEMS = 1_000_000  # codes that are searched

@@ -15,8 +15,6 @@ from bittern.errors import FileError
 from bittern.experiments.advice import wording
 from bittern.hashing import Hasher
 
-__all__ = ["Advice", "Estimate", "Row", "Sizes", "Skipped", "Speed", "check_export", "export"]
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:

@@ -20,8 +20,6 @@ from bittern.metrics import evaluate
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
-__all__ = ["AdviceSettings", "Progress", "Trial", "Trials", "try_all", "warm_up"]
-
 Progress = Callable[[int, int, str], None]  # called with (done, total, what is being done)
 CHEAP = ("lsh", "pcah", "sh", "isohash", "itq", "dbq", "itq-cca", "sdh")  # take seconds
 SHORTER = "shorter codes surely keep the target"

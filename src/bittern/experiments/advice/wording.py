@@ -12,8 +12,6 @@ from bittern.metrics.scores import aligned
 if TYPE_CHECKING:
     from bittern.experiments.advice.record import Advice, Estimate, Row
 
-__all__ = ["notes", "sentence", "table", "wrapped"]
-
 WIDTH = 100
 MUCH = 0.05  # more of the float ranking's quality is worth a sentence
 TRUTHS = {

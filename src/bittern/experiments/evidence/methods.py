@@ -24,8 +24,6 @@ from bittern.fusion import (
 )
 from bittern.registry import Registry
 
-__all__ = ["OPTIONS", "FusedScores", "RankingMethod", "find_method"]
-
 #: Parameters of every method, besides its own.
 OPTIONS = ("features", "best", "k", "n_negatives")
 NOT_PARAMETERS = ("self", "scores", "relevant", "random_state", "n_threads")

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from bittern.experiments.cells import Cell
     from bittern.experiments.protocol import Method, Protocol
 
-__all__ = ["Evidence", "EvidenceSettings"]
-
 PARTITIONS = Registry("partition", dict.fromkeys((TRAINING, TEST)))
 ORACLE_NOTE = "judgements of the test queries: a bound, not a method"
 

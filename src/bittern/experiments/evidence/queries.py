@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from bittern.experiments.evidence.paradigm import EvidenceSettings
     from bittern.experiments.protocol import Protocol
 
-__all__ = [
-    "QUERY_SPLITS",
-    "TEST",
-    "TRAINING",
-    "PartitionQueries",
-    "RunQueries",
-    "draw_queries",
-    "run_seed",
-]
-
 TRAINING, TEST = "training", "test"
 
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from bittern.experiments.evidence.paradigm import EvidenceSettings
     from bittern.experiments.protocol import Protocol
 
-__all__ = ["EvidenceData", "KnnSettings", "PartitionScores", "texts_of"]
-
 FOLDER = "evidence"
 IMAGES = "image"  # the modality
 POWERS = {"bag-of-words": 3.0}  # of the L1 distance, 2.2 of [Yavlinsky-2004]

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from bittern.hashing.deep.layers import HashNetwork
     from bittern.hashing.deep.training import Inputs, TrainingSettings
 
-__all__ = ["GradientHasher"]
-
 VECTOR_NETWORKS = ("linear", "mlp", "kernel")
 RATES = {"linear": 1e-2, "mlp": 1e-3, "kernel": 1e-2}
 RATE = 1e-3  # of the hash layer on an image network

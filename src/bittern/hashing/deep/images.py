@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from bittern.hashing.deep.layers import HashNetwork
 
-__all__ = ["AT_ONCE", "ImageInputs", "check_images", "shifted_and_mirrored"]
-
 AT_ONCE = 8  # images through a network without gradients: what caches hold
 VARIANTS = 2**40  # a stream of random numbers that no epoch uses
 

@@ -19,8 +19,6 @@ from bittern.networks import (
     SmallNet,
 )
 
-__all__ = ["HashNetwork", "add_hash_layer", "make_trunk", "restore", "to_tensor", "vector_network"]
-
 HIDDEN_SHARE = 0.4  # of the input's dropout, for hidden layers
 
 

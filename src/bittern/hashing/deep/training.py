@@ -23,15 +23,6 @@ from bittern.io.files import atomic_write, reading
 from bittern.metrics import evaluate
 from bittern.progress import Bar
 
-__all__ = [
-    "Checkpoint",
-    "Trainer",
-    "TrainingSettings",
-    "Validation",
-    "VectorInputs",
-    "balanced_batches",
-]
-
 Loss = Callable[[Tensor, Tensor, float], Tensor]  # of logits, gains, and the share of training done
 LEAST_PER_CLASS = 5  # rows in a batch, if there are more classes than it can hold
 WARM_UP = 0.1  # of all steps

@@ -23,8 +23,6 @@ from bittern.metrics.significance.pairs import Values
 from bittern.metrics.significance.resampling import randomisation_test
 from bittern.registry import Registry
 
-__all__ = ["TESTS", "Comparison", "Comparisons", "Correction", "compare", "holm"]
-
 HEADER = ("comparison", "difference", "effect", "p", "adjusted p ", "pairs", "left out")
 
 

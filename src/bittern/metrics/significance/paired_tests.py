@@ -26,8 +26,6 @@ from bittern.metrics.significance.pairs import (
 )
 from bittern.registry import Registry
 
-__all__ = ["ALTERNATIVES", "Significance", "conclude", "paired_t_test", "sign_test", "wilcoxon"]
-
 FEW, FEW_WITH_TIES = 50, 13  # pairs up to which Wilcoxon's p is exact by default, as in SciPy
 MOST = 500  # pairs for which its exact distribution takes a fraction of a second
 

@@ -12,8 +12,6 @@ from bittern.checks import Float64Array, check_array
 from bittern.errors import InputError
 from bittern.metrics.scores import Score, Scores
 
-__all__ = ["Pairs", "Values", "cohen_d", "dominance", "hedges_g", "pair", "rank_biserial"]
-
 Values = ArrayLike | Score
 
 ROUNDING = 16 * np.finfo(np.float64).eps  # relative, of a value computed in a few operations

@@ -14,8 +14,6 @@ from bittern.metrics.significance.paired_tests import ALTERNATIVES, Significance
 from bittern.metrics.significance.pairs import Pairs, Values, pair, standardised
 from bittern.registry import Registry
 
-__all__ = ["DifferenceInterval", "bootstrap_interval", "randomisation_test"]
-
 FEW = 32  # pairs up to which all flips are counted by default
 MOST = 44  # pairs for which counting all flips takes seconds and some hundred megabytes
 TOGETHER = 8  # pairs that are flipped together, by one random byte

@@ -10,25 +10,6 @@ from markupsafe import Markup
 
 from bittern.report.charts.svg import Panel, Style, join, marker, tag
 
-__all__ = [
-    "LETTER",
-    "UNIT",
-    "Frame",
-    "Scale",
-    "across_line",
-    "band",
-    "diagonal",
-    "heat_map",
-    "line",
-    "linear",
-    "logarithmic",
-    "ordinal",
-    "points",
-    "row_rules",
-    "shortened",
-    "span",
-]
-
 LETTER = 6.6  # the width of a letter at 12 pixels, rather too wide than too narrow
 LONGEST = 22  # letters of a name on an axis
 TOP, RIGHT = 10, 14

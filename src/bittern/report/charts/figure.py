@@ -13,8 +13,6 @@ from markupsafe import Markup
 from bittern.report.charts.chart import LETTER
 from bittern.report.charts.svg import Panel, Style, join, legend_sample, tag
 
-__all__ = ["Figure", "chart_style"]
-
 GAP = 16  # between panels, and around them
 ROW = 20  # the height of a row of the legend
 SAMPLE = 36  # the room of a legend's sample

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-__all__ = ["REFERENCE", "Panel", "Style", "join", "legend_sample", "marker", "styles_of", "tag"]
-
 N_COLOURS = 7  # Okabe and Ito's, which colour-blind people can tell apart; in chart.css
 SHAPES = ("circle", "square", "triangle", "diamond", "flag", "plus", "cross")
 DASHES = ("", "6 3", "2 2.5", "8 3 2 3")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bittern.analysis import Analysis, analyse
 from bittern.errors import FileError, InputError
@@ -87,3 +88,11 @@ def write_figures(records: Records | Analysis, folder: str | os.PathLike[str]) -
                 file.write(content.encode())
             written.append(place / f"{name}.svg")
     return written
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("draw_"):  # the plots of report.plots were here once
+        from bittern.report import plots
+
+        return getattr(plots, name)
+    raise AttributeError(f"module 'bittern.report.figures' has no attribute {name!r}")

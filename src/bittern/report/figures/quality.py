@@ -31,17 +31,6 @@ from bittern.report.charts import (
 )
 from bittern.report.results_table import bits_of, number
 
-__all__ = [
-    "MEGABYTE",
-    "areas_figure",
-    "bits_figure",
-    "bits_panel",
-    "costs_figure",
-    "method_styles",
-    "methods_figure",
-    "parameter_figure",
-]
-
 MEGABYTE = 1 << 20
 ONE_COLOUR = Style("c0", "circle")  # of methods whose rows are named
 METHOD_ROW = 22  # pixels

@@ -31,8 +31,6 @@ from bittern.report.charts import (
 from bittern.report.figures.quality import method_styles
 from bittern.report.results_table import bits_of, number
 
-__all__ = ["classes_figure", "curves_figure", "tables_figure", "ties_figure"]
-
 CURVES = {
     "micro": (
         "Over radius",
