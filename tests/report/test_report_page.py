@@ -14,7 +14,7 @@ from markupsafe import Markup
 from PIL import Image
 
 import bittern as bt
-from bittern.analysis.averages import mean_curve, mean_surface
+from bittern.analysis.curves import mean_curve, mean_surface
 from bittern.errors import FileError
 from bittern.experiments import Example, Protocol, Record, Records, cells_of
 from bittern.experiments.record import values_of

@@ -15,9 +15,8 @@ from bittern.experiments import Records, Value
 from bittern.report.formats import REPORTS
 from bittern.report.latex import escaped, to_latex
 from bittern.report.markdown import markdown_text, to_markdown
-from bittern.report.results_table import metric_title, results_table
+from bittern.report.results_table import metric_title, results_table, terminal_table, to_text
 from bittern.report.sentences import in_words, leak_check, listed, sentences
-from bittern.report.text import terminal_table, to_text
 
 NAN = np.nan
 VALUES = three_methods()

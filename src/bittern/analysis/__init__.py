@@ -14,6 +14,7 @@
 from bittern.analysis.analysis import Analysis, analyse
 from bittern.analysis.areas import AreaAndMean, AreasAgainstMeans, Skew, areas_against_means
 from bittern.analysis.comparison import Verdict, Verdicts, compare_methods
+from bittern.analysis.curves import Sweep, sweep_of
 from bittern.analysis.differences import Difference, Differences, compare_experiments
 from bittern.analysis.summary import (
     ClassMeans,
@@ -26,7 +27,6 @@ from bittern.analysis.summary import (
     per_class,
     summarise,
 )
-from bittern.analysis.sweeps import Sweep, sweep_of
 
 __all__ = [
     "Analysis",

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from bittern.analysis.areas import AreasAgainstMeans, areas_against_means
-from bittern.analysis.averages import Surface, mean_curve, mean_surface
 from bittern.analysis.comparison import Verdicts, compare_methods
+from bittern.analysis.curves import Surface, Sweep, mean_curve, mean_surface, sweep_of
 from bittern.analysis.summary import (
     ClassMeans,
     Cost,
@@ -22,7 +22,6 @@ from bittern.analysis.summary import (
     per_class,
     summarise,
 )
-from bittern.analysis.sweeps import Sweep, sweep_of
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.records import Records
 from bittern.metrics import Curve

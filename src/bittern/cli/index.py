@@ -111,14 +111,14 @@ def export_index(
 ) -> None:
     """Write a collection's items for other programs."""
     from bittern import store
-    from bittern.index.exchange import write_faiss, write_octets
+    from bittern.index.exchange import write_bytes, write_faiss
 
     with store.open(name, read_only=True) as collection:
         suffix = output.suffix.lower()
         if suffix == ".parquet":
             collection.export(output)
         elif suffix in (".npy", ".faiss"):
-            write = write_octets if suffix == ".npy" else write_faiss
+            write = write_bytes if suffix == ".npy" else write_faiss
             write(output, collection.get(collection.ids).codes)
         else:
             raise InputError(f"{output}: must end in .parquet, .npy or .faiss.")

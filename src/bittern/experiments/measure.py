@@ -1,21 +1,25 @@
-"""Measure cells: in processes side by side, each cell a record on disk."""
+"""Measure cells: in processes side by side, each cell a record on disk with its provenance."""
 
 from __future__ import annotations
 
+import platform
+import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import bittern
 from bittern.data import Dataset
 from bittern.errors import BitternError, InputError
 from bittern.experiments.cells import Cell, cells_of
 from bittern.experiments.protocol import Protocol
-from bittern.experiments.provenance import Clock, peak_memory, versions
 from bittern.experiments.record import Record
 from bittern.experiments.run_data import Root, load_dataset
 from bittern.parallel import run_tasks
@@ -138,3 +142,62 @@ def _recorded_data(protocol: Protocol, folder: Path) -> str | None:
     places = (cell.place(folder) for cell in cells_of(protocol))
     first = next((place for place in places if place.exists()), None)
     return None if first is None else Record.load(first).split.get("data")
+
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "lightgbm")
+RESET, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+
+T = TypeVar("T")
+
+
+class Clock:
+    """Seconds spent on each step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def __call__(self, step: str, work: Callable[[], T]) -> T:
+        """Do the work, note its time, and return its result."""
+        began = time.perf_counter()
+        result = work()
+        self.seconds[step] = time.perf_counter() - began
+        return result
+
+
+@dataclass
+class PeakMemory:
+    """Bytes at the peak; set when the block ends."""
+
+    bytes: int = 0
+
+
+@contextmanager
+def peak_memory() -> Iterator[PeakMemory]:
+    """Peak resident memory of the block, or of the process where the system cannot reset it."""
+    peak = PeakMemory()
+    with suppress(OSError):  # not Linux, or not allowed
+        RESET.write_text("5")
+    try:
+        yield peak
+    finally:
+        peak.bytes = _peak_bytes()
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, the package, and the libraries that its numbers depend on."""
+    found = {"bittern": bittern.__version__, "python": platform.python_version()}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found | {"platform": f"{platform.system()} {platform.machine()}"}
+
+
+def _peak_bytes() -> int:
+    try:
+        line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    except (OSError, StopIteration):
+        import resource
+
+        scale = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale

@@ -12,8 +12,8 @@ from bittern.errors import InputError
 
 if TYPE_CHECKING:
     from bittern.experiments.cells import Cell
+    from bittern.experiments.measure import Clock
     from bittern.experiments.protocol import Method, Protocol
-    from bittern.experiments.provenance import Clock
 
 
 class Paradigm(ABC):

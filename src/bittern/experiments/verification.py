@@ -11,7 +11,7 @@ import numpy as np
 
 from bittern.errors import BitternError, InputError
 from bittern.experiments.cells import Cell, cells_of, select_cells
-from bittern.experiments.provenance import versions
+from bittern.experiments.measure import versions
 from bittern.experiments.record import Record
 from bittern.experiments.records import Records
 from bittern.experiments.running import run_cells

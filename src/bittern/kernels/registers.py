@@ -65,9 +65,6 @@ def has_avx2() -> bool:
     return not chosen and is_x86 and _processor_has_avx2()
 
 
-available = has_avx2
-
-
 @cache
 def _processor_has_avx2() -> bool:
     return bool(llvmlite.binding.get_host_cpu_features().get("avx2", False))

@@ -14,5 +14,5 @@ from .plots import draw_advice as draw_advice
 from .plots import draw_pr_curves as draw_pr_curves
 from .plots import draw_tables as draw_tables
 from .plots import draw_tie_spread as draw_tie_spread
+from .results_table import to_text as to_text
 from .sentences import in_words as in_words
-from .text import to_text as to_text

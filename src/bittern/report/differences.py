@@ -6,8 +6,7 @@ from math import isnan
 
 from bittern.analysis import Difference, Differences
 from bittern.report.markdown import markdown_text
-from bittern.report.results_table import DIGITS, metric_title
-from bittern.report.text import aligned
+from bittern.report.results_table import DIGITS, aligned, metric_title
 
 HEADINGS = ("method", "length", "runs", "first", "second", "difference", "95 % interval", "p")
 

@@ -13,8 +13,8 @@ from bittern.experiments.records import Records
 from bittern.registry import Registry
 from bittern.report.latex import to_latex
 from bittern.report.markdown import to_markdown
+from bittern.report.results_table import to_text
 from bittern.report.sentences import in_words
-from bittern.report.text import to_text
 
 COLUMNS = (
     "method",

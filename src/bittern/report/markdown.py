@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import isnan
 
 from bittern.analysis import Analysis, analyse
-from bittern.analysis.averages import Surface
+from bittern.analysis.curves import Surface
 from bittern.experiments.records import PROTOCOL, Records
 from bittern.report.results_table import DIGITS, Entry, ResultsTable, results_table
 from bittern.report.sentences import in_words

@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from bittern.analysis import Analysis, ClassMeans, Summary
-from bittern.analysis.averages import Surface
+from bittern.analysis.curves import Surface
 from bittern.metrics import Curve
 from bittern.report.charts import (
     UNIT,
