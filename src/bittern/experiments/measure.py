@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -13,16 +12,19 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from math import nan
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import bittern
 from bittern.data import Dataset
 from bittern.errors import BitternError, InputError
 from bittern.experiments.cells import Cell, cells_of
+from bittern.experiments.paradigm import Clock
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.record import Record
 from bittern.experiments.run_data import Root, load_dataset
 from bittern.parallel import run_tasks
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "lightgbm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,24 +146,7 @@ def _recorded_data(protocol: Protocol, folder: Path) -> str | None:
     return None if first is None else Record.load(first).split.get("data")
 
 
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "lightgbm")
 RESET, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
-
-T = TypeVar("T")
-
-
-class Clock:
-    """Seconds spent on each step."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    def __call__(self, step: str, work: Callable[[], T]) -> T:
-        """Do the work, note its time, and return its result."""
-        began = time.perf_counter()
-        result = work()
-        self.seconds[step] = time.perf_counter() - began
-        return result
 
 
 @dataclass

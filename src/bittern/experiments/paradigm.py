@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bittern.data import Dataset
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
     from bittern.experiments.cells import Cell
-    from bittern.experiments.measure import Clock
     from bittern.experiments.protocol import Method, Protocol
+
+
+T = TypeVar("T")
 
 
 class Paradigm(ABC):
@@ -46,6 +49,20 @@ class Paradigm(ABC):
     @abstractmethod
     def measure(self, protocol: Protocol, cell: Cell, data: Any, clock: Clock) -> dict[str, Any]:
         """Measure one cell on the data of its run: the fields of its Record that it determines."""
+
+
+class Clock:
+    """Seconds spent on each step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def __call__(self, step: str, work: Callable[[], T]) -> T:
+        """Do the work, note its time, and return its result."""
+        began = time.perf_counter()
+        result = work()
+        self.seconds[step] = time.perf_counter() - began
+        return result
 
 
 def check_different(values: Sequence[Any], where: str) -> None:

@@ -15,8 +15,7 @@ from bittern.checks import Float64Array, PositionArray, check_count, row_blocks
 from bittern.codes import MAX_BITS, Codes
 from bittern.data import Dataset
 from bittern.errors import InputError
-from bittern.experiments.measure import Clock
-from bittern.experiments.paradigm import Paradigm, check_different
+from bittern.experiments.paradigm import Clock, Paradigm, check_different
 from bittern.experiments.record import Example, describe_profile
 from bittern.experiments.run_data import RunData, SplitSet, prepare_run
 from bittern.hashing import HASHERS, Hasher

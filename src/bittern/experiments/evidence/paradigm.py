@@ -13,8 +13,7 @@ from bittern.errors import InputError
 from bittern.experiments.evidence.methods import OPTIONS, RankingMethod, find_method
 from bittern.experiments.evidence.queries import QUERY_SPLITS, TEST, TRAINING
 from bittern.experiments.evidence.scores import EvidenceData, KnnSettings
-from bittern.experiments.measure import Clock
-from bittern.experiments.paradigm import Paradigm
+from bittern.experiments.paradigm import Clock, Paradigm
 from bittern.experiments.record import describe_profile
 from bittern.features import FEATURES, NINE
 from bittern.io.toml import check_keys, read_table

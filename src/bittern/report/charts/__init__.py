@@ -17,16 +17,8 @@ from bittern.report.charts.chart import (
     shortened,
     span,
 )
-from bittern.report.charts.figure import (
-    REFERENCE,
-    Figure,
-    Panel,
-    Style,
-    chart_style,
-    join,
-    styles_of,
-    tag,
-)
+from bittern.report.charts.figure import Figure, chart_style
+from bittern.report.charts.svg import REFERENCE, Panel, Style, join, styles_of, tag
 
 __all__ = [
     "REFERENCE",

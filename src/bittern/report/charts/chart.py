@@ -8,13 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bittern.report.charts.figure import (
-    Panel,
-    Style,
-    join,
-    marker,
-    tag,
-)
+from bittern.report.charts.svg import Panel, Style, join, marker, tag
 
 LETTER = 6.6  # the width of a letter at 12 pixels, rather too wide than too narrow
 LONGEST = 22  # letters of a name on an axis
