@@ -499,7 +499,7 @@ def test_the_help_names_every_metric_and_option():
         (("flipped.npz", "d.npy", *LABELLED), ["flipped.npz: not a readable"]),
         (("nothing.npy", "d.npy", *LABELLED), ["nothing.npy: not a readable"]),
         (("text.npy", "d.npy", *LABELLED), ["text.npy: not a readable", "begins like neither"]),
-        (("pickled.npy", "d.npy", *LABELLED), ["holds Python objects; save plain"]),
+        (("pickled.npy", "d.npy", *LABELLED), ["holds pickled objects", "save it as numbers"]),
         (
             (*PAIR, "--query-tags", "ql.txt", "--database-tags", "dt.npy"),
             ["ql.txt: not a readable"],

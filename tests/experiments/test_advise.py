@@ -624,7 +624,7 @@ def test_the_command_writes_a_curve_and_a_folder(bittern, folder):
     ("words", "says"),
     [
         (("--vectors", "none.npy"), "none.npy: no such file."),
-        (("--vectors", "text.npy"), "text.npy: not a readable .npy file"),
+        (("--vectors", "text.npy"), "text.npy: not a readable .npy or .npz file"),
         (("--vectors", "odd.npz"), "has no array called vectors, features or X, only a, b."),
         (("--vectors", "flat.npy"), "vectors must be 2-D (n, dim), got shape (16,)."),
         (("--vectors", "names.npy"), "vectors must be numbers, got dtype <U1."),

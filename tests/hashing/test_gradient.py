@@ -76,25 +76,6 @@ def test_training_lowers_the_loss_and_raises_ap_on_other_rows(kind, network):
     )
 
 
-def test_a_training_step_is_followed_in_seven_files():
-    hasher, visited = TALR(**QUICK | {"n_epochs": 2}), set()
-
-    def note_file(frame, event, argument):
-        _, inside, path = frame.f_code.co_filename.partition("/bittern/hashing/")
-        if inside:
-            visited.add(path)
-
-    sys.setprofile(note_file)
-    try:
-        hasher.fit(X, Y)
-    finally:
-        sys.setprofile(None)
-    assert visited == {
-        "talr.py", "base.py", "targets.py", "deep/hasher.py", "deep/layers.py",
-        "deep/training.py", "objectives.py",
-    }  # fmt: skip
-
-
 def test_logits_in_numpy_are_those_of_the_network():
     for network in ("linear", "mlp", "kernel"):
         hasher = TALR(**QUICK, network=network).fit(X, Y)
