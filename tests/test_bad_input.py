@@ -126,10 +126,10 @@ RELEVANCE_TABLE = [
     (lambda: Relevance.from_ball(X, X[:, :1], 1), r"must have one dimension, got 2 and 1"),
     (lambda: Relevance.from_ball(X[:0], X, 1), r"query_vectors must have at least one row"),
     (lambda: Relevance.from_ball(X, X[:, :0], 1), r"database_vectors must have at least one row"),
-    (lambda: Relevance.from_ball(X * np.nan, X, 1), r"query_vectors must be finite, row 0 is not"),
+    (lambda: Relevance.from_ball(X * np.nan, X, 1), r"query_vectors must be finite, but row 0 is"),
     (
         lambda: Relevance.from_ball(X, [[0.0, 1.0], [np.inf, 0.0]], 1),
-        r"database_vectors must be finite, row 1 is",
+        r"database_vectors must be finite, but row 1",
     ),
     (
         lambda: Relevance.from_ball(X * 1j, X, 1),
@@ -200,7 +200,10 @@ RELEVANCE_TABLE = [
     (lambda: bt.ball_radius(X, 1, metric="l2"), r"ball_radius: metric must be .* got 'l2'"),
     (lambda: bt.ball_radius(X, 1, memory=0), r"ball_radius: memory must be at least .* got 0"),
     (lambda: bt.ball_radius(X[0], 1), r"ball_radius: train_vectors must be 2-D"),
-    (lambda: bt.ball_radius(X * np.nan, 1), r"ball_radius: train_vectors must be finite, row 0"),
+    (
+        lambda: bt.ball_radius(X * np.nan, 1),
+        r"ball_radius: train_vectors must be finite, but row 0",
+    ),
     (lambda: bt.ball_radius(RAGGED, 1), r"ball_radius: train_vectors must"),
 ]
 
@@ -368,7 +371,7 @@ METRICS_TABLE = [
     (lambda: bt.rmse([], []), r"rmse: .* one shape and a value, got \(0,\) and \(0,\)"),
     (lambda: bt.rmse([np.nan], [1.0]), r"rmse: predicted and true must be finite"),
     (lambda: bt.rmse(["a"], [1.0]), r"rmse: predicted and true must be"),
-    (lambda: bt.rmse(RAGGED, RAGGED), r"rmse: predicted must be an array, its rows of one length"),
+    (lambda: bt.rmse(RAGGED, RAGGED), r"rmse: predicted must be an array with rows of the same"),
     (lambda: bt.pr_curve(3), r"pr_curve: profile must be a TieProfile, got int"),
     (
         lambda: bt.interpolated_pr_curve(3),

@@ -48,7 +48,7 @@ def test_a_damaged_file_is_named(tmp_path, squares):
     cache = ArrayCache(tmp_path)
     path = cache.get(squares(3)).path
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(FileError, match=rf"Delete .*{path.name}, and it is made anew"):
+    with pytest.raises(FileError, match=rf"Delete .*{path.name} to compute it again"):
         cache.get(squares(3))
 
 

@@ -143,7 +143,7 @@ def test_a_plain_file_of_bits_as_bytes_with_a_given_length(tmp_path, mmap):
 
 def test_a_length_that_contradicts_the_file_is_refused(tmp_path, ending):
     random_codes(5, 70).save(tmp_path / f"c.{ending}")
-    with pytest.raises(InputError, match=r"holds codes of 70 bits, n_bits=71 was asked for"):
+    with pytest.raises(InputError, match=r"holds codes of 70 bits, not n_bits=71"):
         Codes.load(tmp_path / f"c.{ending}", n_bits=71)
 
 

@@ -283,7 +283,7 @@ def test_parts_keep_their_order():
 
 
 def test_parts_of_two_lengths_are_refused():
-    with pytest.raises(InputError, match=r"all of one length, got lengths \[2, 3\]"):
+    with pytest.raises(InputError, match=r"all of the same length, got lengths \[2, 3\]"):
         Codes.concatenate([Codes.from_bits([[0, 1]]), Codes.from_bits([[0, 1, 1]])])
 
 

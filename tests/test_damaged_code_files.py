@@ -13,7 +13,7 @@ from bittern import Codes, FileError, InputError
 ENDINGS = ["npz", "npy"]
 
 # What is said of damage: by the parser, or by us before it is asked.
-DAMAGE = r"not a readable|the file holds|the array|promises|two arrays|a file of codes has"
+DAMAGE = r"not a readable|the file holds|the array|claims|two arrays|a file of codes has"
 
 
 def random_codes(n, n_bits):

@@ -123,7 +123,7 @@ def test_a_name_in_the_current_folder(tmp_path, monkeypatch):
 def test_existing_file_refuses_what_is_not_a_file(tmp_path):
     with pytest.raises(FileError, match="none: no such file"):
         existing_file(tmp_path / "none")
-    with pytest.raises(FileError, match="is a folder, a file was expected"):
+    with pytest.raises(FileError, match="is a folder, not a file"):
         existing_file(tmp_path)
 
 

@@ -137,7 +137,7 @@ def test_an_error_of_preparing_is_raised():
     with pytest.raises(InputError, match="nothing to work with"):
         list(run_tasks(failing, range(3), 2, owner="test"))
     with pytest.raises(
-        BitternError, match=r"test: a process ended before it began; .*call test\(\)"
+        BitternError, match=r"test: a process ended before its first task; .*call test\(\)"
     ):
         list(run_tasks(exiting, range(3), 2, owner="test"))
 

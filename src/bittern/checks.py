@@ -1,4 +1,4 @@
-"""Checks of what callers pass: a good value comes back, or an error says what to do."""
+"""Checks of arguments: each returns the checked value, or raises an error that says what to do."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from bittern.errors import InputError, MissingExtraError
 
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
-PositionArray = NDArray[np.intp]  # rows of something, counted from 0
+PositionArray = NDArray[np.intp]  # row numbers, counted from 0
 
 
 def check_array(value: Any, name: str) -> NDArray[Any]:
-    """``value`` as an array; its rows must have one length."""
+    """``value`` as an array; its rows must have the same length."""
     try:
         return np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"{name} must be an array, its rows of one length ({error}).") from None
+        raise InputError(
+            f"{name} must be an array with rows of the same length ({error})."
+        ) from None
 
 
 def check_type(value: Any, kind: type, name: str) -> None:
-    """Refuse a value of another type."""
+    """Raise an error unless ``value`` is a ``kind``."""
     if not isinstance(value, kind):
         raise InputError(f"{name} must be a {kind.__name__}, got {type(value).__name__}.")
 
 
 def check_count(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
-    """``value`` as an int within [least, most]; booleans and fractions are refused."""
+    """``value`` as an int within [least, most]; booleans and fractions are errors."""
     bound = f"at least {least}" if most is None else f"between {least} and {most}"
     try:
         count = operator.index(value)
@@ -83,7 +85,7 @@ def check_vectors(vectors: ArrayLike, name: str) -> NDArray[np.floating[Any]]:
         finite = np.isfinite(v[rows]).all(axis=1)
         if not finite.all():
             raise InputError(
-                f"{name} must be finite, row {rows.start + int(finite.argmin())} is not."
+                f"{name} must be finite, but row {rows.start + int(finite.argmin())} is not."
             )
     return v
 
@@ -113,7 +115,7 @@ def check_labels(labels: ArrayLike, name: str, n: int | None = None) -> NDArray[
 
 
 def check_positions(positions: ArrayLike, name: str, n: int, *, none: int | None = None) -> Any:
-    """``positions`` as int64 in [0, n); the value ``none``, if given, also passes."""
+    """``positions`` as int64 in [0, n); ``none``, if given, is allowed too."""
     p = check_array(positions, name)
     if p.ndim != 1 or p.dtype.kind not in "iu":
         raise InputError(f"{name} must be a 1-D array of whole numbers, got {p.dtype} {p.shape}.")
@@ -127,13 +129,13 @@ def check_positions(positions: ArrayLike, name: str, n: int, *, none: int | None
 
 
 def check_same_length(a: int, b: int, what: str) -> None:
-    """Refuse two lengths that should agree."""
+    """Raise an error if two lengths differ."""
     if a != b:
         raise InputError(f"{what} must agree, got {a} and {b}.")
 
 
 def row_blocks(n: int, row_bytes: int, memory: int = 1 << 24) -> list[slice]:
-    """Slices that cover ``range(n)``, each of at most ``memory`` bytes, at least one row."""
+    """Slices that cover ``range(n)``, each of at most ``memory`` bytes but at least one row."""
     step = max(1, memory // max(1, row_bytes))
     return [slice(start, min(n, start + step)) for start in range(0, n, step)]
 
@@ -150,7 +152,7 @@ def import_extra(module: str, library: str, extra: str, owner: str) -> Any:
 
 
 def _listed(labels: Any, name: str) -> NDArray[Any]:
-    """A list of labels as an array of objects: NumPy would turn 1 and "1" into the same."""
+    """A list of labels as an array of objects: NumPy would make 1 and "1" equal."""
     if hasattr(labels, "__array__"):
         return np.asarray(labels)
     try:
@@ -181,7 +183,7 @@ def _whole(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
     if not np.isfinite(labels).all() or (labels != np.trunc(labels)).any():
         raise InputError(f"{name} must be whole numbers or strings, got fractions or NaN.")
     if (np.abs(labels) > 1 << 53).any():
-        raise InputError(f"{name} must be integers; real numbers this large cannot be told apart.")
+        raise InputError(f"{name} must be integers; floats this large are not exact.")
     return labels.astype(np.int64)
 
 

@@ -75,12 +75,12 @@ class Codes:
         *,
         octets: ArrayLike | None = None,
     ) -> Codes:
-        """Take ``(n, ceil(n_bits / 8))`` uint8 rows as ``np.packbits(bits, axis=1)`` lays them.
+        """Read ``(n, ceil(n_bits / 8))`` uint8 rows, packed by ``np.packbits(bits, axis=1)``.
 
-        ``n_bits`` defaults to all bits of the row.  FAISS reads the same rows; Hamming distances
-        do not depend on the order of bits in a byte, but :meth:`to_bits` does: pass
-        ``bitorder="little"`` for bytes that FAISS's own encoders wrote.  ``octets`` is the former
-        name of ``packed``.
+        ``n_bits`` defaults to all bits of the row.  FAISS reads the same rows; Hamming distances do
+        not depend on the order of bits in a byte, but :meth:`to_bits` does: pass
+        ``bitorder="little"`` for bytes that FAISS's own encoders wrote.  ``octets`` is the old name
+        of ``packed``.
         """
         p = check_array(octets if packed is None else packed, "Codes: packed bytes")
         if p.ndim != 2 or p.dtype != np.uint8:
@@ -111,7 +111,7 @@ class Codes:
         lengths = sorted({part.n_bits for part in parts})
         if len(lengths) != 1:
             raise InputError(
-                "Codes: concatenate takes at least one collection, all of one length, "
+                "Codes: concatenate takes at least one collection, all of the same length,  "
                 f"got lengths {lengths}."
             )
         return cls(np.concatenate([part.words for part in parts]), lengths[0])
@@ -122,17 +122,15 @@ class Codes:
     ) -> Codes:
         """Read what :meth:`save` wrote, or a plain ``.npy`` of words, packed bytes or bits.
 
-        A ``.npy`` of uint8 holds bytes as ``np.packbits`` lays them (or 0/1 bits if ``n_bits``
-        equals its width), one of uint64 holds words, one of booleans holds bits.  With ``mmap``
-        the words stay on disk until they are read.
+        A ``.npy`` of uint8 holds bytes from ``np.packbits`` (or 0/1 bits if ``n_bits`` equals its
+        width), one of uint64 holds words, one of booleans holds bits.  With ``mmap`` the words stay
+        on disk until they are read.
         """
         if n_bits is not None:
             n_bits = check_count(n_bits, "Codes: n_bits", most=MAX_BITS)
         stored = code_files.read(path, mmap=mmap)
         if stored.n_bits is not None and n_bits not in (None, stored.n_bits):
-            raise FileError(
-                f"{path}: holds codes of {stored.n_bits} bits, n_bits={n_bits} was asked for."
-            )
+            raise FileError(f"{path}: holds codes of {stored.n_bits} bits, not n_bits={n_bits}.")
         try:
             return cls._of(stored.array, stored.n_bits if n_bits is None else n_bits)
         except InputError as error:
@@ -140,20 +138,20 @@ class Codes:
 
     @classmethod
     def _of(cls, array: NDArray[Any], n_bits: int | None) -> Codes:
-        """Codes of words, packed bytes or bits; type and width say which."""
+        """Codes from words, packed bytes or bits; dtype and width decide which."""
         width = array.shape[1]
         if array.dtype == np.uint64:
             return cls(array, 64 * width if n_bits is None else n_bits)
         if array.dtype == np.uint8 and (n_bits != width or array.max(initial=0) > 1):
             return cls.from_packed(array, n_bits)
         if n_bits not in (None, width):
-            raise InputError(f"Codes: {width} columns of bits are not {n_bits} bits.")
+            raise InputError(f"Codes: n_bits must be {width}, the number of columns, got {n_bits}.")
         return cls.from_bits(array)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.npz`` (words and n_bits) or ``.npy`` (the words alone), whole or not at all.
 
-        A ``.npy`` keeps a length that is not a multiple of 64 in the name of its one field.
+        A length that is not a multiple of 64 becomes the name of the only field of the ``.npy``.
         """
         code_files.write(path, self.words, self.n_bits)
 
@@ -190,9 +188,7 @@ class Codes:
         if words.ndim == 1 and isinstance(rows, int | np.integer):
             words = words[None]
         if words.ndim != 2 or words.shape[1] != self.words.shape[1]:
-            raise PositionError(
-                "Codes: rows are chosen by a position, a slice, a mask or a 1-D array."
-            )
+            raise PositionError("Codes: choose rows by a position, a slice, a mask or a 1-D array.")
         return Codes(np.ascontiguousarray(words), self.n_bits)
 
     def __eq__(self, other: object) -> bool:
@@ -201,7 +197,7 @@ class Codes:
         return self.n_bits == other.n_bits and np.array_equal(self.words, other.words)
 
     __hash__ = None  # type: ignore[assignment]
-    __array_ufunc__ = None  # so that NumPy arrays leave == to us
+    __array_ufunc__ = None  # so that NumPy arrays leave == to Codes
 
     def __repr__(self) -> str:
         return f"<{len(self):,} codes of {self.n_bits} bits>"

@@ -1,4 +1,4 @@
-"""Everything this package raises on purpose.
+"""The errors that this package raises on purpose.
 
 BitternError
 ├── InputError          an array or argument breaks a stated rule   (also a ValueError)
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 
 class BitternError(Exception):
-    """Base of all errors that this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class InputError(BitternError, ValueError):
@@ -36,7 +36,7 @@ class UnknownNameError(BitternError, KeyError):
     """A table has no entry of that name."""
 
     def __str__(self) -> str:
-        """The sentence itself; ``KeyError`` would put it in quotes."""
+        """The message itself; ``KeyError`` would put it in quotes."""
         return str(self.args[0])
 
 

@@ -1,4 +1,4 @@
-"""Codes, labels, tags and gains from files made anywhere."""
+"""Read codes, labels, tags and gains from files that other programs wrote."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INTEGER = re.compile(r"[+-]?[0-9]+")
 def read_codes(
     path: str | os.PathLike[str], *, n_bits: int | None = None, signed: bool = False
 ) -> Codes:
-    """Codes of a ``.npy`` or ``.npz`` file: bits, bytes as ``np.packbits`` lays them, or words.
+    """Codes from a ``.npy`` or ``.npz`` file: bits, bytes from ``np.packbits``, or words.
 
     Booleans and arrays of 0 and 1 are bits, other uint8 arrays are packed bytes, uint64 are words
     (bit j in word j // 64); give ``n_bits`` if bytes or words are padded.  With ``signed``, for
@@ -62,13 +62,13 @@ def read_codes(
 
 
 def has_array(path: str | os.PathLike[str], kind: str) -> bool:
-    """Whether an ``.npz`` file has ``labels`` or ``tags``, as ``kind`` says."""
+    """Whether ``path`` is an ``.npz`` file with the array ``kind``: labels or tags."""
     known = {"labels": LABELS, "tags": TAGS}[kind]
     return any(name in known for name in array_names(path))
 
 
 def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """One class label per row: ``.npy``, ``.npz`` (array ``labels``), or text of one per line."""
+    """One class label per row: ``.npy``, ``.npz`` (array ``labels``), or text with one per line."""
     with reading(path, "file"), existing_file(path).open("rb") as file:
         text = None if begins_like_arrays(file.peek(8)) else file.read()
     if text is not None:  # read at once: a pipe cannot be opened again
@@ -96,27 +96,27 @@ def _stated_length(path: str | os.PathLike[str]) -> int:
 
 
 def _from_packed(array: NDArray[Any], n_bits: int | None) -> Codes:
-    """Codes of packed bytes or words."""
+    """Codes from packed bytes or words."""
     if array.dtype == np.uint8:
         return Codes.from_packed(array, n_bits)
     return Codes(np.ascontiguousarray(array), 64 * array.shape[1] if n_bits is None else n_bits)
 
 
 def _from_bits(array: NDArray[Any], n_bits: int | None, path: str | os.PathLike[str]) -> Codes:
-    """Codes of booleans or 0/1, one column per bit."""
+    """Codes from booleans or 0/1, one column per bit."""
     if n_bits not in (None, array.shape[1]):
-        raise FileError(f"{path}: holds codes of {array.shape[1]} bits, {n_bits} were asked for.")
+        raise FileError(f"{path}: holds codes of {array.shape[1]} bits, not {n_bits}.")
     try:
         return Codes.from_bits(array)
     except InputError:
         raise FileError(
             f"{path}: codes must be bits (booleans or 0/1), packed uint8 bytes or uint64 words, "
-            f"got other values of {array.dtype}; for codes of ±1 say signed (--signed)."
+            f"got other values of {array.dtype}; for codes of ±1 pass signed=True (--signed)."
         ) from None
 
 
 def _above_zero(array: NDArray[Any], path: str | os.PathLike[str]) -> NDArray[np.bool_]:
-    """The bits of codes of ±1; unsigned numbers are refused, or packed bytes would pass as bits."""
+    """The bits of codes of ±1; unsigned numbers are errors, or packed bytes would pass as bits."""
     if array.dtype.kind not in "if" or np.isnan(array).any():
         raise FileError(
             f"{path}: signed (--signed) is for numbers of both signs, like ±1, got "
@@ -145,13 +145,13 @@ def _find(names: list[str], known: tuple[str, ...], path: str | os.PathLike[str]
         if name in names:
             return name
     raise FileError(
-        f"{path}: has no {what}; they are looked for under {', '.join(known)}, "
+        f"{path}: has no {what}; their array must be called {', '.join(known)},  "
         f"and the file has {', '.join(sorted(names)) or 'no arrays'}."
     )
 
 
 def _text_labels(text: bytes, path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Integers if every label is one, otherwise strings; blank lines may only come at the end."""
+    """Integers if every label is one, otherwise strings; only the last lines may be blank."""
     try:
         lines = [line.strip() for line in text.decode("utf-8-sig").rstrip().split("\n")]
     except UnicodeDecodeError:
@@ -165,7 +165,7 @@ def _text_labels(text: bytes, path: str | os.PathLike[str]) -> NDArray[Any]:
             f"{path}: line {lines.index('') + 1} is blank; every line must have a label."
         )
     labels = np.array(lines)
-    if not all(map(INTEGER.fullmatch, lines)):  # NumPy would also read 1_10 and 11_0, as one
+    if not all(map(INTEGER.fullmatch, lines)):  # NumPy would read 1_10 and 11_0 as one number
         return labels
     try:
         return labels.astype(np.int64)
@@ -177,7 +177,7 @@ def _sparse(path: str | os.PathLike[str]) -> Any:
     """A matrix that ``scipy.sparse.save_npz`` wrote, with its indices checked."""
     import scipy.sparse
 
-    stored_arrays(path)  # SciPy trusts the headers, and compressed formats too
+    stored_arrays(path)  # checks the headers, which SciPy trusts
     with reading(path, "sparse matrix"):
         matrix = scipy.sparse.load_npz(path)
         if hasattr(matrix, "check_format"):

@@ -21,9 +21,9 @@ MOVED = {
 
 
 def keep_old_names() -> None:
-    """Let the old names be imported; called once, by the package itself."""
+    """Make the old names importable; the package calls this once."""
     if not any(isinstance(finder, _MovedFinder) for finder in sys.meta_path):
-        sys.meta_path.append(_MovedFinder())  # last, so that modules that exist come first
+        sys.meta_path.append(_MovedFinder())  # last, so that real modules come first
 
 
 class _MovedFinder(MetaPathFinder):
@@ -33,14 +33,14 @@ class _MovedFinder(MetaPathFinder):
         for old, new in MOVED.items():
             if fullname == old or fullname.startswith(f"{old}."):
                 loader = _MovedLoader(new + fullname.removeprefix(old))
-                # A package without folders: what is below it is asked of this finder too, and
-                # not loaded from its file a second time.
+                # As a package without folders, so that this finder is also asked for submodules;
+                # otherwise Python would load their files a second time.
                 return spec_from_loader(fullname, loader, is_package=True)
         return None
 
 
 class _MovedLoader(Loader):
-    """Fills a module with the attributes of the one at the new place, looked up when used."""
+    """Loads an old module as a proxy, which looks up its attributes in the new one."""
 
     def __init__(self, new: str) -> None:
         self._new = new

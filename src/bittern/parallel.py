@@ -1,8 +1,7 @@
-"""Work over threads or processes, with a Ctrl-C that is obeyed.
+"""Run work in threads or processes, and stop cleanly on Ctrl-C.
 
-Threads are for compiled loops and for reading; processes are for everything else.  A process that
-dies takes only its own task with it.  Processes end with the one that started them, and leave
-Ctrl-C to it.
+Threads are for compiled loops and for reading; processes are for everything else.  If a process
+dies, only its own task fails.  Processes end when their parent ends, and leave Ctrl-C to it.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 VARIABLE = "BITTERN_THREADS"
-Progress = Callable[[int, int], None]  # called with (done, all) as work goes on
+Progress = Callable[[int, int], None]  # called with (done, total)
 
-# Products of matrices round differently on two threads than on one, and a bit of a code may flip:
-# so tasks run side by side with one thread each, and only our own exact counting may use more.
+# Matrix products round differently on two threads than on one, which may flip a bit of a code.  So
+# parallel tasks get one thread each; only our own counting, which is exact, may use more.
 ONE_THREAD = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -57,10 +56,10 @@ def run_blocks(
     n_threads: int | None = None,
     after: Callable[[T], None] | None = None,
 ) -> None:
-    """Call ``work`` once for every block; the first error, or Ctrl-C, cancels blocks not yet begun.
+    """Call ``work`` once for every block; the first error or Ctrl-C cancels the blocks not begun.
 
-    The caller's thread works too, so that one block, or one thread, starts no other.  ``after`` is
-    called in the caller's thread with each finished block.
+    The caller's thread works too, so a single block or a single thread starts no other thread.
+     ``after`` is called in the caller's thread with each finished block.
     """
     waiting, finished = deque(blocks), deque[T]()
 
@@ -69,7 +68,7 @@ def run_blocks(
             while waiting:
                 try:
                     block = waiting.popleft()
-                except IndexError:  # another thread was quicker
+                except IndexError:  # another thread took the last block
                     break
                 work(block)
                 finished.append(block)
@@ -122,12 +121,12 @@ def run_tasks(
     threads: int = 1,
     finish_begun: bool = False,
 ) -> Generator[Outcome[T, R], None, None]:
-    """Work on tasks in ``jobs`` processes at a time; gives the outcome of each as it ends.
+    """Run tasks in ``jobs`` processes, and yield the outcome of each as it ends.
 
-    Each process calls ``prepare`` once, and what it returned for each of its tasks; both must be
-    picklable.  ``threads`` is how many our own loops may use in a process.  If the iterator is
-    closed early, or on Ctrl-C, processes end at once, or first finish what they have begun.
-    ``owner`` is the function that errors name.
+    Each process calls ``prepare`` once, and then calls the function it returned with each task.
+    ``prepare``, tasks and results must be picklable.  ``threads`` limits our own loops in each
+    process.  If the iterator is closed early, or on Ctrl-C, processes end at once, or after their
+    current task if ``finish_begun``.  ``owner`` is the name of the calling function, for errors.
     """
     from multiprocessing.connection import wait
 
@@ -157,7 +156,7 @@ def run_tasks(
 
 @dataclass(eq=False)
 class _Worker:
-    """A process, seen from the one that started it."""
+    """A process, as its parent sees it."""
 
     process: Any
     connection: Connection
@@ -169,7 +168,7 @@ class _Worker:
 
     @classmethod
     def start(cls, prepare: Callable[[], Any], owner: str, threads: int) -> _Worker:
-        """A process that begins from nothing: it inherits no threads and no locks."""
+        """Start a fresh process, which inherits no threads and no locks."""
         from multiprocessing import get_context
 
         context = get_context("spawn")
@@ -183,18 +182,18 @@ class _Worker:
     def begin(self, task: Any) -> None:
         """Send it a task."""
         self.task, self.is_busy = task, True
-        with suppress(OSError):  # it is gone, which receive() finds out
+        with suppress(OSError):  # it is gone, as receive() will find out
             self.connection.send(task)
 
     def receive(self) -> Outcome[Any, Any] | None:
-        """The outcome of its task; None if it has only become ready, or died without a task."""
+        """The outcome of its task; None if it has just become ready, or died without a task."""
         try:
             result, error = self.connection.recv()
         except (EOFError, OSError):
             result, error = None, self._death()
         if not self.is_ready and not self.is_gone:
             self.is_ready = True
-            if error is not None:  # of prepare()
+            if error is not None:  # raised by prepare()
                 raise error
             return None
         if not self.is_busy:  # it died while it had nothing to do
@@ -203,8 +202,8 @@ class _Worker:
         return Outcome(self.task, result, error)
 
     def finish(self) -> None:
-        """Wait for the end of its task."""
-        with suppress(Exception):  # of starting it: there is another error already
+        """Wait until its task ends."""
+        with suppress(Exception):  # it failed to start, but there is another error already
             while self.is_busy and not self.is_gone:
                 self.receive()
 
@@ -223,7 +222,7 @@ class _Worker:
         killed = code is not None and code < 0
         if not self.is_ready and not killed:
             raise BitternError(
-                f"{self.owner}: a process ended before it began; in a script, call {self.owner}() "
+                f"{self.owner}: a process ended before its first task; in a script, call {self.owner}() "
                 "below `if __name__ == '__main__':`."
             )
         how = f"signal {-code}" if killed else f"exit code {code}"
@@ -231,9 +230,9 @@ class _Worker:
 
 
 def _serve(connection: Connection, prepare: Callable[[], Callable[[Any], Any]]) -> None:
-    """The life of a process: get ready, then work on tasks until there are no more."""
+    """Main loop of a process: prepare, then run tasks until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that half a file is removed
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # cleans up half-written files
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         function = prepare()
@@ -255,7 +254,7 @@ def _attempt(function: Callable[[Any], Any], task: Any) -> tuple[Any, Exception 
 
 
 def _portable(error: Exception) -> Exception:
-    """The error as it can be sent, with a note of where it was raised if it is unexpected."""
+    """The error in a form that pickles, with its traceback as a note if it is unexpected."""
     if not isinstance(error, BitternError):
         error.add_note("".join(traceback.format_exception(error)))
     try:
@@ -265,7 +264,7 @@ def _portable(error: Exception) -> Exception:
 
 
 def _end_with_parent() -> None:
-    """Leave as soon as the process that started this one is gone, which may have been killed."""
+    """Exit as soon as the parent process is gone; it may have been killed."""
     from multiprocessing import parent_process
 
     parent = parent_process()
@@ -276,7 +275,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back in this thread for a moment; a process that starts now inherits that."""
+    """Block Ctrl-C in this thread; a process started meanwhile inherits that."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -289,7 +288,7 @@ def _interrupts_held() -> Iterator[None]:
 
 @contextmanager
 def _child_environment(threads: int) -> Iterator[None]:
-    """The variables that a process which starts now will see."""
+    """Set the environment variables for a process started meanwhile."""
     wanted = dict.fromkeys(ONE_THREAD, "1") | {VARIABLE: str(threads)}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

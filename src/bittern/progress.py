@@ -11,9 +11,9 @@ PATIENCE = 1.0  # seconds before a bar appears
 
 
 class Bar:
-    """A bar on the terminal's error stream; nothing is shown if that is not a terminal.
+    """A progress bar on stderr, shown only if stderr is a terminal.
 
-    Only one bar is shown at a time: bars for parts of the work would overwrite it.
+    Only one bar is shown at a time: a bar for a part of the work would overwrite it.
     """
 
     _is_one_shown: ClassVar[bool] = False

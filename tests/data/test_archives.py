@@ -135,7 +135,7 @@ def test_a_small_file_does_not_unpack_to_a_huge_one(tmp_path):
         file.write(header(b"junk", (1 << 33) - 1))
         for _ in range(40):
             file.write(bytes(1 << 20))
-    with pytest.raises(FileError, match="unpacks to more than is expected"):
+    with pytest.raises(FileError, match="unpacks to more bytes than expected"):
         list(read_members(path, WANTED))
 
 

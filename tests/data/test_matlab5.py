@@ -108,7 +108,7 @@ def test_a_compressed_variable_cannot_promise_gigabytes(tmp_path):
     inner = struct.pack("<II", 14, 2**32 - 8) + GOOD[8:]
     packed = zlib.compress(inner)
     (tmp_path / "a.mat").write_bytes(file_of(struct.pack("<II", 15, len(packed)) + packed))
-    with pytest.raises(FileError, match=r"promises 4294967288 bytes, which \d+ stored ones cannot"):
+    with pytest.raises(FileError, match=r"claims 4294967288 bytes, but \d+ stored bytes cannot"):
         read_matrices(tmp_path / "a.mat", ["a"])
 
 

@@ -140,7 +140,7 @@ def test_hdf5_that_promises_more_than_it_holds_is_refused(tmp_path):
     path = tmp_path / "sift-128-euclidean.hdf5"
     with h5py.File(path, "w") as file:
         file.create_dataset("train", (1 << 40, 128), np.float32, chunks=(1, 128))
-    with pytest.raises(FileError, match=r"promises .* bytes, which 0 stored ones cannot hold"):
+    with pytest.raises(FileError, match=r"claims .* bytes, but 0 stored bytes cannot hold"):
         sift1m.load(tmp_path)
 
 

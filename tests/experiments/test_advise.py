@@ -629,7 +629,7 @@ def test_the_command_writes_a_curve_and_a_folder(bittern, folder):
         (("--vectors", "flat.npy"), "vectors must be 2-D (n, dim), got shape (16,)."),
         (("--vectors", "names.npy"), "vectors must be numbers, got dtype <U1."),
         (("--vectors", "few.npy"), "vectors must have at least 200 rows, got 50."),
-        (("--vectors", "nan.npy"), "vectors must be finite, row 41 is not."),
+        (("--vectors", "nan.npy"), "vectors must be finite, but row 41 is not."),
         (("--vectors", "zero.npy", "--metric", "cosine"), "needs rows that are not all zero."),
         (("--vectors", "x.npy", "--labels", "few.npy"), "for each of 300 rows, got 50."),
         (("--vectors", "x.npy", "--labels", "one.npy"), "at least two classes, got one."),

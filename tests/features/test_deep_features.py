@@ -344,7 +344,7 @@ def test_other_weights_are_refused(tmp_path, monkeypatch):
 def test_a_cache_that_cannot_be_made_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("BITTERN_CACHE", str(tmp_path / "file" / "folder"))
-    with pytest.raises(bt.FileError, match="folder: cannot be made"):
+    with pytest.raises(bt.FileError, match="folder: cannot be created"):
         onnx_files.lite0_file()
 
 

@@ -258,7 +258,7 @@ def test_damaged_files_never_raise_anything_else(tmp_path):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda path: path.mkdir(), "is a folder, a file was expected"),
+        (lambda path: path.mkdir(), "is a folder, not a file"),
         (lambda path: None, "no such file"),
         (lambda path: path.write_text("no image"), "not a readable image"),
         (

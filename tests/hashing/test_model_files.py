@@ -49,7 +49,7 @@ def test_a_truncated_file_is_refused_at_every_length(model):
         (lambda head, arrays: head["model"]["parameters"].pop("n_bits"), "not a readable model"),
         (
             lambda head, arrays: head["model"]["learned"].update(encode={"value": 1}),
-            "is not the name of something that a hasher learns",
+            "is not a learned attribute of a hasher",
         ),
         (
             lambda head, arrays: head["model"]["parameters"].update(wheels={"value": 4}),

@@ -207,5 +207,5 @@ def test_a_wrong_name_and_a_wrong_folder_are_told(tmp_path):
     with pytest.raises(UnknownNameError, match="did you mean 'ties'"):
         to_svg(RECORDS, "tie")
     (tmp_path / "file").touch()
-    with pytest.raises(FileError, match="cannot be made"):
+    with pytest.raises(FileError, match="cannot be created"):
         write_figures(RECORDS, tmp_path / "file")

@@ -1,1 +1,1 @@
-"""Every file format once: written whole or not at all, checked before it is read."""
+"""File formats: each is written whole or not at all, and checked before it is read."""

@@ -1,9 +1,9 @@
-"""Members of .tar.gz and .zip files, read in place or unpacked into a folder.
+"""Read members of .tar.gz and .zip files, or unpack them into a folder.
 
-Each wanted member comes with the most bytes that it may have.  Other members are skipped.  An
-archive that has a name outside its folder is refused, links and devices are never followed, and the
-whole stream is bounded, so that a small file cannot unpack to a huge one.  ``tarfile``'s
-``filter="data"`` bounds no sizes and does not know ``zip``, so members are checked here, and
+The caller names the wanted members and the largest size of each; other members are skipped.  A
+member outside the archive's folder is an error, links and devices are never followed, and the whole
+stream is limited, so that a small file cannot unpack to a huge one.  ``tarfile``'s
+``filter="data"`` does not limit sizes or cover ``zip``, so members are checked here, and
 ``extractall`` is never called.
 """
 
@@ -29,7 +29,7 @@ SLACK = 1 << 24  # bytes allowed for other members, and for the archive's own he
 def read_members(
     path: str | os.PathLike[str], wanted: Mapping[str, int]
 ) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each wanted member that is there, in the archive's order."""
+    """Name and content of each wanted member that exists, in the archive's order."""
     for name, stream in _members(existing_file(path), wanted):
         with reading(path, "archive"):
             content = stream.read(wanted[name] + 1)
@@ -56,7 +56,7 @@ def unpack(
 
 
 def _members(path: Path, wanted: Mapping[str, int]) -> Iterator[tuple[str, IO[bytes]]]:
-    """Each wanted member, open; none may come twice."""
+    """Each wanted member, open; a repeated one is an error."""
     seen: set[str] = set()
     walk = _zip_members if zipfile.is_zipfile(path) else _tar_members
     for name, stream in walk(path, wanted):
@@ -115,7 +115,7 @@ class _Bounded(io.RawIOBase):
         content = self._stream.read(self._left + 1 if size < 0 else min(size, self._left + 1))
         self._left -= len(content)
         if self._left < 0:
-            raise FileError(f"{self._path}: unpacks to more than is expected.")
+            raise FileError(f"{self._path}: unpacks to more bytes than expected.")
         return content
 
     def readinto(self, buffer: Any) -> int:

@@ -1,4 +1,4 @@
-"""The arrays of a file or folder by name, each read when asked for."""
+"""The arrays of a file or folder by name, each read on demand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NamedArray:
 
     name: str
     shape: tuple[int, ...]
-    dtype: str  # as shown
+    dtype: str  # for display
     kind: str  # "numbers", "text" or "other"
     is_discrete: bool  # whole numbers, booleans or text
     read: Callable[[], NDArray[Any]]
@@ -65,16 +65,16 @@ class ArrayTable(Mapping[str, NamedArray]):
         return len(self._entries)
 
     def listed(self) -> str:
-        """Names, types and shapes, for people."""
+        """Names, types and shapes, for messages."""
         shown = [f"'{name}' {stored}" for name, stored in self._entries.items()]
         more = f" and {len(shown) - MOST_LISTED} more" if len(shown) > MOST_LISTED else ""
         return (", ".join(shown[:MOST_LISTED]) or "nothing") + more
 
     def hint(self) -> str:
-        """What to try if vectors are spread over columns; may be empty."""
+        """A hint for vectors that are spread over columns; may be empty."""
         columns = [name for name, s in self.items() if s.kind == "numbers" and len(s.shape) == 1]
         several = len(columns) > 1 and self.path.suffix == ".parquet"
-        return "; for columns of numbers say vectors='x*', with your pattern" if several else ""
+        return "; for one number per column pass a pattern like vectors='x*'" if several else ""
 
     def columns(self, pattern: str) -> NamedArray:
         """All 1-D arrays of numbers whose names match, side by side as one 2-D array."""
@@ -83,8 +83,8 @@ class ArrayTable(Mapping[str, NamedArray]):
         numeric = all(stored.kind == "numbers" and len(stored.shape) == 1 for stored in chosen)
         if not chosen or not numeric or len(lengths) != 1:
             raise FileError(
-                f"{self.path}: '{pattern}' must match 1-D numbers of one length, "
-                f"it matches {', '.join(s.name for s in chosen) or 'nothing'}; "
+                f"{self.path}: '{pattern}' must match 1-D numbers of the same length,  "
+                f"but matches {', '.join(s.name for s in chosen) or 'nothing'}; "
                 f"the file has {self.listed()}."
             )
         shape = (chosen[0].shape[0], len(chosen))
@@ -107,7 +107,7 @@ def open_table(path: Path) -> ArrayTable:
         if len(found) != 1:
             listed = ", ".join(p.name for p in found) or "none"
             raise FileError(
-                f"{path}: one file of arrays is expected ({', '.join(OPENERS)}), found {listed}; "
+                f"{path}: expected one file of arrays ({', '.join(OPENERS)}), found {listed}; "
                 "give the path of the file."
             )
         path = found[0]
@@ -149,7 +149,7 @@ def _parquet(path: Path) -> dict[str, NamedArray]:
 
 
 def _parquet_entry(path: Path, name: str, kind: Any, n_rows: int) -> NamedArray:
-    """A column: numbers, text, or rows of numbers of one length."""
+    """A column: numbers, text, or rows of numbers of the same length."""
     from pyarrow import types
 
     is_rows = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
@@ -182,28 +182,33 @@ def _parquet_chunk(path: Path, name: str) -> Any:
         column.validate(full=True)
         if len(column) != file.metadata.num_rows:
             raise FileError(
-                f"{path}: '{name}' has {len(column)} rows, the file says {file.metadata.num_rows}."
+                f"{path}: '{name}' has {len(column)} rows, "
+                f"but the file's header says {file.metadata.num_rows}."
             )
         return column.combine_chunks()
 
 
 def _parquet_rows(path: Path, name: str) -> NDArray[Any]:
-    """Lists of one length as a 2-D array."""
+    """Lists of the same length as a 2-D array."""
     rows = _parquet_chunk(path, name)
     with reading(path, "Parquet file"):
         flat = rows.flatten()
         if rows.null_count or flat.null_count or (len(rows) and len(flat) % len(rows)):
-            raise FileError(f"{path}: the rows of '{name}' must have one length and no gaps.")
+            raise FileError(
+                f"{path}: the rows of '{name}' must have one length and no missing values."
+            )
         width = len(flat) // len(rows) if len(rows) else 0
         lengths = rows.value_lengths().to_numpy(zero_copy_only=False)
         if (lengths != width).any():
-            raise FileError(f"{path}: the rows of '{name}' must have one length and no gaps.")
+            raise FileError(
+                f"{path}: the rows of '{name}' must have one length and no missing values."
+            )
         numbers: NDArray[Any] = flat.to_numpy(zero_copy_only=False)
         return numbers.reshape(len(rows), width)
 
 
 def _parquet_column(path: Path, name: str) -> NDArray[Any]:
-    """Numbers or text; gaps make it an array of objects with None."""
+    """Numbers or text; with missing values, an array of objects and None."""
     column = _parquet_chunk(path, name)
     with reading(path, "Parquet file"):
         if column.null_count:

@@ -1,4 +1,4 @@
-"""Arrays kept on disk, each in a file named after what it was made from."""
+"""A cache of arrays on disk, each in a file named after a hash of its inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fingerprint_of(value: Any, digits: int = 12) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CachedArray:
-    """An array that can be made; ``depends_on`` holds everything that it follows from."""
+    """An array that can be computed; ``depends_on`` holds all its inputs."""
 
     kind: str  # a folder of the cache
     name: str
@@ -37,7 +37,7 @@ class CachedArray:
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of what it depends on."""
+        """Short hash of the inputs."""
         return fingerprint_of([self.kind, self.name, self.depends_on])
 
 
@@ -45,20 +45,20 @@ class CachedArray:
 class ArrayCache:
     """A folder of arrays, each written whole.
 
-    If several processes want the same array, one makes it and the others wait.  What the cache of
-    another experiment beside this one has already is linked; a folder with the file ``marker`` is
-    an experiment.
+    If several processes want the same array, one computes it and the others wait.  An array that
+    the cache of a neighbouring experiment already has is linked; a folder with the file ``marker``
+    is an experiment.
     """
 
     folder: Path
     marker: str = "protocol.toml"
 
     def get(self, wanted: CachedArray) -> StoredArray:
-        """The array, made now if it is missing."""
+        """The array, computed now if it is missing."""
         return self.get_all([wanted])[0]
 
     def get_all(self, wanted: Sequence[CachedArray]) -> list[StoredArray]:
-        """The arrays, in order; waits in the end for those that other processes are making."""
+        """The arrays, in order; waits at the end for those that other processes compute."""
         for wait in (False, True):
             for one in wanted:
                 self._ensure(one, wait)
@@ -77,7 +77,7 @@ class ArrayCache:
                 write_arrays(place, {ARRAY: wanted.make()})
 
     def _link(self, place: Path) -> bool:
-        """Link a sound file of the same name in a cache beside this one; whether there was one."""
+        """Link a valid file of that name from a neighbouring cache; return whether there is one."""
         experiment = self.folder.parent
         for marker in experiment.parent.glob(f"*/{self.marker}"):
             other = marker.parent / place.relative_to(experiment)
@@ -92,14 +92,15 @@ def _read(place: Path) -> StoredArray:
     try:
         return stored_arrays(place)[ARRAY]
     except (FileError, KeyError) as error:
-        raise FileError(f"{error} Delete {place}, and it is made anew.") from error
+        raise FileError(f"{error} Delete {place} to compute it again.") from error
 
 
 @contextmanager
 def _locked(path: Path, wait: bool) -> Iterator[bool]:
-    """Whether we hold the lock; it ends with the block, or with the process.
+    """Take the lock and yield whether we hold it; it ends with the block or the process.
 
-    On Windows, which has no such locks, two processes may make the same array, and the last wins.
+    On Windows, which has no such locks, two processes may compute the same array, and the last one
+    wins.
     """
     try:
         import fcntl

@@ -63,7 +63,7 @@ def _named(words: NDArray[np.uint64], n_bits: int) -> NDArray[Any]:
 
 
 def _of_npy(source: Path, array: NDArray[Any]) -> StoredCodes:
-    """Codes of a plain array, or of records whose one field is named after the length."""
+    """Codes from a plain array, or from records whose one field is named after the length."""
     if array.dtype.names is None:
         return StoredCodes(_two_dimensional(array, source), None)
     match = FIELD.fullmatch(array.dtype.names[0]) if len(array.dtype.names) == 1 else None
@@ -93,5 +93,5 @@ def _stated_length(source: Path, stored: dict[str, StoredArray]) -> int:
 
 def _two_dimensional(array: NDArray[Any], source: Path) -> NDArray[Any]:
     if array.ndim != 2:
-        raise FileError(f"{source}: codes are a 2-D array (n, width), got shape {array.shape}.")
-    return to_native(np.asarray(np.ascontiguousarray(array)))  # plain, also over mapped memory
+        raise FileError(f"{source}: codes must be a 2-D array (n, width), got shape {array.shape}.")
+    return to_native(np.asarray(np.ascontiguousarray(array)))  # plain, even if mapped

@@ -1,4 +1,4 @@
-"""Files found, written whole or not at all, and read with errors that name them."""
+"""Find files, write them whole or not at all, and read them with errors that name them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import BinaryIO
 
 from bittern.errors import BitternError, FileError
 
-MOST_RATIO = 1100  # deflate cannot shrink by more than 1032
+MOST_RATIO = 1100  # deflate shrinks by a factor of at most 1032
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file beside ``path`` that replaces it only if the block succeeds.
 
-    After an error, a full disk or Ctrl-C, ``path`` is what it was before and nothing is left over.
-    Links are followed; folders and devices are refused.
+    After an error, a full disk or Ctrl-C, ``path`` is unchanged and no temporary file remains.
+    Links are followed; folders and devices are errors.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -47,7 +47,7 @@ def make_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{path}: cannot be made ({error.strerror}).") from error
+        raise FileError(f"{path}: cannot be created ({error.strerror}).") from error
     return path
 
 
@@ -55,7 +55,7 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     """``path`` if a file is there; otherwise an error that says so."""
     found = Path(path)
     if found.is_dir():
-        raise FileError(f"{found}: is a folder, a file was expected.")
+        raise FileError(f"{found}: is a folder, not a file.")
     if not found.exists():
         raise FileError(f"{found}: no such file.")
     return found
@@ -69,10 +69,10 @@ def find_file(folder: Path, names: Sequence[str], where: Sequence[str] = ("",)) 
 
 @contextmanager
 def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
-    """Turn whatever a damaged file makes a parser raise into one sentence that names the file.
+    """Turn any error that a parser raises on a damaged file into a FileError that names the file.
 
     Put it around the parser's own calls and nothing else: libraries may raise anything on a damaged
-    file, and our own mistakes should not look like the file's.
+    file, and our own bugs should not look like damage.
     """
     try:
         yield
@@ -85,10 +85,10 @@ def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
 
 
 def refuse_excess(path: str | os.PathLike[str], promised: int, stored: int, what: str) -> None:
-    """Refuse a header that promises more bytes than the stored ones can unpack to."""
+    """Raise an error if a header claims more bytes than the stored ones can unpack to."""
     if promised > MOST_RATIO * (stored + 64):
         raise FileError(
-            f"{path}: {what} promises {promised} bytes, which {stored} stored ones cannot hold."
+            f"{path}: {what} claims {promised} bytes, but {stored} stored bytes cannot hold them."
         )
 
 

@@ -1,6 +1,6 @@
-"""Datasets of HDF5 files: checked before they are read, mapped where they lie plain.
+"""Datasets of HDF5 files, checked before they are read, and memory-mapped if stored plainly.
 
-Text of any length is read by hand, because the HDF5 library does not return on damaged text.  A
+We read text of variable length ourselves, because the HDF5 library hangs on damaged text.  A
 dataset of such text holds references of 16 bytes: length, address of a heap, index in it.  A heap
 is "GCOL", version 1, its size, then objects: index, count of references, size, each followed by its
 bytes, padded to eight; index 0 is the free space at its end.
@@ -27,21 +27,21 @@ from bittern.io.files import existing_file, reading, refuse_excess
 SIGNATURE = b"\x89HDF\r\n\x1a\n"  # at byte 0, 512, 1024, 2048, …
 REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("index", "<u4")])
 OBJECT = struct.Struct("<HH4xQ")
-DEFLATE = 1  # HDF5's number of gzip among filters
+DEFLATE = 1  # HDF5's number for the gzip filter
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDataset:
-    """A dataset of an HDF5 file: what its header says, and where it lies."""
+    """A dataset of an HDF5 file: what its header says, and where its numbers are."""
 
     path: Path
     name: str
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]  # object for text of any length
+    dtype: np.dtype[Any]  # object for text of variable length
     offset: int | None  # of the numbers in the file; None if they are chunked or text
 
     def read(self) -> NDArray[Any]:
-        """The array: a read-only memory map where the numbers lie plain, otherwise in memory."""
+        """The array: a read-only memory map if it is stored plainly, otherwise in memory."""
         if self.offset is not None and 0 not in self.shape:
             with reading(self.path, "HDF5 dataset"):
                 return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
@@ -55,7 +55,7 @@ class StoredDataset:
 
 
 def is_hdf5(path: Path) -> bool:
-    """Whether the file has HDF5's signature in one of its places."""
+    """Whether the file has HDF5's signature where one may be."""
     with path.open("rb") as file:
         for start in (0, 512, 1024, 2048):
             file.seek(start)
@@ -95,9 +95,9 @@ def _described(source: Path, name: str, dataset: Any) -> StoredDataset:
     import h5py
 
     if dataset.shape is None or dataset.is_virtual or dataset.external:
-        raise FileError(f"{source}: the dataset '{name}' is empty or lies in other files.")
+        raise FileError(f"{source}: the dataset '{name}' is empty or stored in other files.")
     dtype = dataset.dtype
-    if dtype.kind == "O":  # text of any length, in one dimension; no other objects are read
+    if dtype.kind == "O":  # 1-D text of variable length; no other objects are read
         is_text = h5py.check_string_dtype(dtype) is not None and len(dataset.shape) == 1
         dtype = np.dtype(object if is_text else "V1")
     promised = math.prod(dataset.shape) * dataset.dtype.itemsize
@@ -105,7 +105,7 @@ def _described(source: Path, name: str, dataset: Any) -> StoredDataset:
     refuse_excess(source, promised, stored, f"the dataset '{name}'")
     offset = dataset.id.get_offset() if dtype.kind in "iuf" else None
     if offset is not None and offset + promised > source.stat().st_size:
-        raise FileError(f"{source}: is truncated, the dataset '{name}' goes beyond its end.")
+        raise FileError(f"{source}: is truncated: the dataset '{name}' extends past its end.")
     return StoredDataset(source, name, tuple(dataset.shape), dtype, offset)
 
 
@@ -130,7 +130,7 @@ def _read_texts(path: Path, references: NDArray[Any], base: int) -> NDArray[Any]
     content = memoryview(np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]
     used = references[references["length"] > 0]
     heaps: dict[int, dict[int, tuple[int, int]]] = {}
-    left = 2 * len(content)  # of all heaps together: none is walked twice
+    left = 2 * len(content)  # bytes of all heaps together, so that none is walked twice
     for address in np.unique(used["heap"]).tolist():
         heaps[address], size = _heap(content, base + address)
         left -= size
@@ -147,13 +147,13 @@ def _read_texts(path: Path, references: NDArray[Any], base: int) -> NDArray[Any]
 
 
 def _unfiltered(path: Path, name: str, dataset: Any, packed: bytes, mask: int) -> NDArray[Any]:
-    """The references of a chunk, stored plain or by gzip alone."""
+    """The references of a chunk, stored plainly or with gzip only."""
     settings = dataset.id.get_create_plist()
     filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
     if filters not in ([], [DEFLATE]) or mask:
         raise FileError(
-            f"{path}: the text of '{name}' is stored through filters that are not read; "
-            "save it plain, or as text of a fixed length."
+            f"{path}: the text of '{name}' uses filters that are not supported;  "
+            "save it without filters, or as text of fixed length."
         )
     if filters:
         promised = dataset.chunks[0] * REFERENCE.itemsize
@@ -169,7 +169,7 @@ def _heap(content: memoryview, start: int) -> tuple[dict[int, tuple[int, int]], 
         raise ValueError("a heap of text is missing")
     size = int.from_bytes(head[8:16], "little")
     if size < 16 or start + size > len(content):
-        raise ValueError("a heap of text goes beyond the file")
+        raise ValueError("a heap of text extends past the file")
     objects = {}
     position, end = start + 16, start + size
     while position + OBJECT.size <= end:
@@ -178,7 +178,7 @@ def _heap(content: memoryview, start: int) -> tuple[dict[int, tuple[int, int]], 
             break
         position += OBJECT.size
         if position + length > end:
-            raise ValueError("a text goes beyond its heap")
+            raise ValueError("a text extends past its heap")
         objects[index] = (position, length)
         position += length + -length % 8
     return objects, size

@@ -1,9 +1,9 @@
-"""Matrices of real numbers out of MATLAB files, every length checked.
+"""Matrices of real numbers from MATLAB files, with every length checked.
 
-Version 7.3 is HDF5.  Version 5 (``save -v6``, ``-v7``) is read by hand, because SciPy's reader
-trusts the type codes of a file, and a damaged one can crash the process.  Such a file is a header
-of 128 bytes, then elements: type and length, each 4 bytes, then the content; a matrix is an element
-of elements: flags, dimensions, name, real part.
+Version 7.3 is HDF5.  Version 5 (``save -v6``, ``-v7``) is read here, because SciPy's reader trusts
+the type codes of a file, and a damaged file can crash the process.  Such a file is a header of 128
+bytes, then elements: type and length, each 4 bytes, then the content; a matrix is an element of
+elements: flags, dimensions, name, real part.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Element(NamedTuple):
 
 
 def matlab_version(path: Path) -> int | None:
-    """5 or 7 (that is 7.3, an HDF5 file) by the file's header; None for anything else."""
+    """The version in the file's header: 5, or 7 for 7.3 (HDF5); None for any other file."""
     with existing_file(path).open("rb") as file:
         head = file.read(HEADER)
     return VERSIONS.get(head[-4:]) if len(head) == HEADER else None
@@ -135,7 +135,7 @@ def element_at(content: memoryview, position: int, order: str) -> Element:
 
 
 def _matlab_73(source: Path, needed: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """HDF5 has MATLAB's columns as rows."""
+    """Transpose a matrix, because HDF5 stores MATLAB's columns as rows."""
     stored = stored_datasets(source)
     return {name: stored[name].read().T for name in needed if name in stored}
 
@@ -157,7 +157,7 @@ def _unpacked(path: Path, packed: memoryview, order: str, most: int | None = Non
     refuse_excess(path, length, len(packed), "a compressed variable")
     content = machine.decompress(machine.unconsumed_tail, length + 1)
     if len(content) != length:
-        raise ValueError("a compressed variable has another length than it says")
+        raise ValueError("a compressed variable does not have the length it claims")
     machine.decompress(machine.unconsumed_tail, 1)  # to the end, where the checksum is
     if not machine.eof:
         raise ValueError("a compressed variable has no end")

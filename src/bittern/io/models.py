@@ -1,4 +1,4 @@
-"""Fitted estimators as files of arrays and JSON: nothing in a file is run when it is read.
+"""Fitted estimators as files of arrays and JSON; reading one never runs code from the file.
 
 An estimator is stored as its name in a table of classes, its parameters, and its learned
 attributes, whose names end in ``_``.  Arrays go beside the JSON, in one ``.npz`` file.
@@ -27,12 +27,12 @@ PLAIN = (bool, int, float, str, type(None))
 class ModelFormat:
     """How estimators of one kind are stored.
 
-    ``kind`` ("hasher") is the key of an estimator's name in the JSON, and what errors say.  With a
-    ``title`` and a ``version``, the estimator is wrapped in a JSON object that states them.
+    ``kind`` ("hasher") is the key of an estimator's name in the JSON, and the word that errors use.
+     With a ``title`` and a ``version``, the estimator is wrapped in a JSON object that states them.
     """
 
     kind: str
-    classes: Mapping[str, type[Any]]  # what a file may name
+    classes: Mapping[str, type[Any]]  # the classes that a file may name
     head: str  # the array that holds the JSON, as bytes
     title: str | None = None
     version: int = 1
@@ -42,7 +42,7 @@ class ModelFormat:
         write_arrays(path, self._arrays(model))
 
     def load(self, path: str | os.PathLike[str]) -> Any:
-        """Read what :meth:`save` wrote; the file is checked, never run."""
+        """Read what :meth:`save` wrote; the file is checked, and none of it is run."""
         source = existing_file(path)
         with reading(source, self._noun):
             stored = stored_arrays(source)
@@ -71,7 +71,7 @@ class ModelFormat:
             raise FileError(f"{source}: not a {self._noun} that save() wrote.")
         if head.get("version") != self.version:
             raise FileError(
-                f"{source}: was written by another version of this package "
+                f"{source}: another version of this package wrote it  "
                 f"(format {head.get('version')}, this one reads {self.version})."
             )
         return head["model"]
@@ -126,7 +126,7 @@ class ModelFormat:
         made = self.classes[model[self.kind]](**self._decode_values(model["parameters"], arrays))
         for name, value in self._decode_values(model["learned"], arrays).items():
             if not name.isidentifier() or not name.endswith("_") or name.startswith("_"):
-                raise ValueError(f"{name!r} is not the name of something that a {self.kind} learns")
+                raise ValueError(f"{name!r} is not a learned attribute of a {self.kind}")
             setattr(made, name, value)
         return made
 
@@ -150,7 +150,7 @@ class ModelFormat:
 
 
 def learned_attributes(estimator: Any) -> dict[str, Any]:
-    """What fitting left in an estimator: its attributes that end in ``_``."""
+    """The learned attributes of an estimator, which end in ``_``."""
     return {
         name: value
         for name, value in vars(estimator).items()

@@ -1,7 +1,7 @@
-"""Arrays of .npy and .npz files: checked before they are read, mapped where they lie plain.
+"""Arrays of .npy and .npz files, checked before they are read, and mapped if uncompressed.
 
-``np.load`` believes a header's shape and reads what it promises; here each header is compared with
-the bytes that are there first.  This is the package's only reader of these formats.
+``np.load`` believes a header's shape and reads what it promises; here each header is first compared
+with the bytes in the file.  This is the package's only reader of these formats.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ZIP, NPY = (b"PK\x03\x04", b"PK\x05\x06"), b"\x93NUMPY"  # first bytes of files 
 MOST_HEADER = 1 << 16  # bytes
 LOCAL_HEADER = 30  # bytes of a zip member's header before its name
 ZIP64_EXTRA = 20  # bytes that a size beyond 32 bits takes after the name
-PADDING = b"\x35\xd9"  # kind of the extra field that aligns what follows
+PADDING = b"\x35\xd9"  # id of the extra field that aligns the numbers
 ALIGNMENT = 64  # bytes
 
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """An array in a file: what its header says, and where it lies."""
+    """An array in a file: what its header says, and where its numbers are."""
 
     path: Path
     name: str  # its name in an .npz, the file's stem in an .npy
@@ -44,7 +44,7 @@ class StoredArray:
     member: str | None = None
 
     def read(self) -> NDArray[Any]:
-        """The array: a read-only memory map where the numbers lie plain, otherwise in memory."""
+        """The array: a read-only memory map if it is uncompressed, otherwise in memory."""
         return self.load() if self.offset is None else self.map()
 
     def load(self) -> NDArray[Any]:
@@ -72,18 +72,18 @@ def stored_arrays(path: str | os.PathLike[str]) -> dict[str, StoredArray]:
     members = _members(source)
     arrays = [_in_file(source)] if members is None else [_in_zip(source, m) for m in members]
     if len({array.name for array in arrays}) < len(arrays):
-        raise FileError(f"{source}: has two arrays of one name.")
+        raise FileError(f"{source}: has two arrays of the same name.")
     return {array.name: array for array in arrays}
 
 
 def array_names(path: str | os.PathLike[str]) -> list[str]:
-    """Names of a file's arrays, of which nothing is read; that of an ``.npy`` has the name ''."""
+    """Names of a file's arrays, without reading them; the array of an ``.npy`` is called ''."""
     members = _members(existing_file(path))
     return [""] if members is None else [_name(member) for member in members]
 
 
 def stored_array(path: str | os.PathLike[str], name: str) -> StoredArray:
-    """The array of one of the names that :func:`array_names` gives; others are not looked at."""
+    """One array, by a name from :func:`array_names`; the others are not checked."""
     source = existing_file(path)
     members = _members(source)
     if members is None:
@@ -105,7 +105,7 @@ def read_arrays(
 
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
-    """Write an ``.npz`` file, whole or not at all; objects that would be pickled are refused."""
+    """Write an ``.npz`` file, whole or not at all; arrays of objects are errors."""
     with atomic_write(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
 
@@ -113,7 +113,7 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Non
 def require_names(
     path: str | os.PathLike[str], needed: Sequence[str], found: Collection[str]
 ) -> None:
-    """Refuse a file that lacks an array."""
+    """Raise an error if an array is missing."""
     if lack := [name for name in needed if name not in found]:
         raise FileError(f"{path}: lacks {', '.join(lack)}; it has {sorted(found)[:12]}.")
 
@@ -161,7 +161,7 @@ def _in_file(source: Path) -> StoredArray:
     promised, left = _n_bytes(shape, dtype), source.stat().st_size - start
     if promised != left:
         raise FileError(
-            f"{source}: an array of shape {shape} has {promised} bytes, the file holds {left}."
+            f"{source}: an array of shape {shape} has {promised} bytes, but the file holds {left}."
         )
     return StoredArray(source, source.stem, shape, dtype, fortran, start)
 
@@ -174,7 +174,7 @@ def _in_zip(source: Path, info: zipfile.ZipInfo) -> StoredArray:
     if promised != info.file_size - start:
         raise FileError(
             f"{source}: the array '{name}' of shape {shape} has {promised} bytes, "
-            f"the file holds {info.file_size - start}."
+            f"but the file holds {info.file_size - start}."
         )
     refuse_excess(source, promised, info.compress_size, f"the array '{name}'")
     plain = info.compress_type == zipfile.ZIP_STORED
@@ -186,7 +186,7 @@ def _header(source: Path, name: str, stream: IO[bytes]) -> tuple[Any, bool, np.d
     """Shape, order, dtype and length of a header; reads at most MOST_HEADER bytes."""
     head = io.BytesIO(stream.read(MOST_HEADER))
     if not head.getvalue().startswith(NPY):
-        raise ValueError("it begins like neither")
+        raise ValueError("it starts like neither")
     version = npy.read_magic(head)
     if version == (1, 0):
         shape, fortran, dtype = npy.read_array_header_1_0(head)

@@ -1,11 +1,11 @@
 """Pickles of CIFAR-10 read as data: nothing in them is imported, called or executed.
 
 Python's unpickler runs, but finds only the few names that such files use (an array, its dtype,
-encoded text), each replaced by a stand-in that stores what it is given.  By hand we bound what the
+encoded text), each replaced by a stand-in that stores what it is given.  We also limit what the
 standard library does not: which instructions run and how many; the keys of dicts (hashing nested
-tuples takes for ever, or overflows the stack); and which objects may be given a state.  This takes
-the unpickler that is written in Python, ``pickle._Unpickler``; the one in C has no such hooks, and
-allocates as large a memo as a file asks for.
+tuples may take forever, or overflow the stack); and which objects may get a state.  This needs the
+unpickler written in Python, ``pickle._Unpickler``; the one in C has no such hooks, and allocates as
+large a memo as a file asks for.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def read_pickle(data: bytes, name: str) -> dict[str, Any]:
     is decoded as Latin-1.  Errors call the file ``name``.
     """
     if len(data) > MOST_BYTES:
-        raise FileError(f"{name}: a pickle of at most {MOST_BYTES} bytes is read, got {len(data)}.")
+        raise FileError(
+            f"{name}: the pickle must have at most {MOST_BYTES} bytes, got {len(data)}."
+        )
     with reading(name, "pickle"):
         result = _DataUnpickler(data, name).load()
     if not isinstance(result, _TextDict):
@@ -46,7 +48,7 @@ def read_pickle(data: bytes, name: str) -> dict[str, Any]:
 
 
 class _DataUnpickler(pickle._Unpickler):
-    """Python's unpickler, with the instructions and the names of data files and no others."""
+    """Python's unpickler, limited to the instructions and names that data files use."""
 
     def __init__(self, data: bytes, name: str) -> None:
         super().__init__(io.BytesIO(data), encoding="latin1")
@@ -57,13 +59,13 @@ class _DataUnpickler(pickle._Unpickler):
         if (module, name) not in _STAND_INS:
             raise FileError(
                 f"{self.name}: the pickle asks for '{module}.{name}'; "
-                "a data file may not run code, so it is refused."
+                "a data file must not run code, so it was not read."
             )
         return _STAND_INS[module, name]
 
 
 class _Instructions(dict[int, Callable[[Any], None]]):
-    """The allowed instructions by code; counts those that run, and refuses others by name."""
+    """The allowed instructions by code; counts those that run, and fails on any other."""
 
     def __init__(self, name: str) -> None:
         super().__init__(_HANDLERS)
@@ -72,7 +74,7 @@ class _Instructions(dict[int, Callable[[Any], None]]):
     def __getitem__(self, code: int) -> Callable[[Any], None]:
         self.steps += 1
         if self.steps > MOST_STEPS:
-            raise FileError(f"{self.name}: a pickle of more than {MOST_STEPS} instructions.")
+            raise FileError(f"{self.name}: the pickle has more than {MOST_STEPS} instructions.")
         return super().__getitem__(code)
 
     def __missing__(self, code: int) -> Callable[[Any], None]:
@@ -81,13 +83,13 @@ class _Instructions(dict[int, Callable[[Any], None]]):
 
 
 class _TextDict(dict[str, Any]):
-    """A dict that takes no key but text, and refuses others before they are hashed."""
+    """A dict with text keys only; any other key raises an error before it is hashed."""
 
     __slots__ = ()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if type(key) not in (str, bytes):
-            raise ValueError("a dict whose keys are text was expected")
+            raise ValueError("expected a dict whose keys are text")
         super().__setitem__(_text(key), value)
 
 
@@ -118,7 +120,7 @@ class _Array:
             raise ValueError("the array's dtype is missing")
         content = raw.encode("latin1") if isinstance(raw, str) else raw
         if not isinstance(content, bytes) or set(map(type, shape)) - {int} or min(shape) < 0:
-            raise ValueError("the array's shape or content is of another kind")
+            raise ValueError("the array's shape or content has the wrong type")
         if math.prod(shape) * kind.dtype.itemsize != len(content):
             raise ValueError(f"an array of shape {shape} cannot have {len(content)} bytes")
         flat = np.frombuffer(content, kind.dtype)
@@ -153,7 +155,7 @@ def _push_filled_dict(unpickler: Any) -> None:
 
 
 def _build(unpickler: Any) -> None:
-    """Give a state to arrays and dtypes alone; it would set attributes of anything else."""
+    """Set the state of arrays and dtypes only; on other objects it would set attributes."""
     if type(unpickler.stack[-2]) not in (_Array, _Dtype):
         raise ValueError("only arrays and dtypes have a state")
     pickle._Unpickler.load_build(unpickler)  # type: ignore[attr-defined]
@@ -189,5 +191,5 @@ def _settled(value: Any, name: str) -> Any:
     if not isinstance(value, _Array):
         return value
     if value.array is None:
-        raise FileError(f"{name}: an array of the pickle has no content.")
+        raise FileError(f"{name}: an array in the pickle has no content.")
     return value.array

@@ -1,4 +1,4 @@
-"""Numbers and words in large text files, split by array operations.
+"""Numbers and words from large text files, split by array operations.
 
 A file is read in blocks of whole lines; no Python runs per line, and memory is bounded by a block
 and the result.  Any ASCII white space separates columns; blank lines are skipped.
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from bittern.errors import FileError
 from bittern.io.files import existing_file
 
-_BLOCK_BYTES = 1 << 22  # split at once
-_LINE_BYTES = 1 << 24  # the longest line that is accepted
+_BLOCK_BYTES = 1 << 22  # read and split at a time
+_LINE_BYTES = 1 << 24  # longest accepted line
 _COUNT_DIGITS = 7  # so that a count is exact in float32
 _IS_TOKEN = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 _IS_DIGIT = np.isin(np.arange(256), list(b"0123456789"))
@@ -33,7 +33,7 @@ def read_lines(path: Path) -> NDArray[np.str_]:
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     if "\0" in text:
-        raise FileError(f"{path}: is not text; it has a NUL.")
+        raise FileError(f"{path}: is not text; it contains a NUL.")
     lines = text.rstrip().split("\n")
     longest = max(map(len, lines))
     if longest * len(lines) > 16 * len(text) + _LINE_BYTES:
@@ -146,7 +146,7 @@ def _rows(path: Path, n_columns: int | None, n_rows: int) -> Iterator[TokenBlock
             )
         seen += len(block.counts)
         if seen > n_rows:
-            raise FileError(f"{path}: has more than the {n_rows} rows that were expected.")
+            raise FileError(f"{path}: has more than the expected {n_rows} rows.")
         if len(block.counts):
             yield block
     if seen < n_rows:

@@ -1,4 +1,4 @@
-"""TOML: tables read into frozen records, where wrong keys are errors, and plain values written."""
+"""Read TOML tables into frozen records, where wrong keys are errors; write plain values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bittern.errors import InputError
 from bittern.registry import Registry
 
 T = TypeVar("T")
-# Types as errors call them.
+# How errors name types.
 NAMES: dict[Any, str] = {
-    str: "a text in quotes",
+    str: "a string in quotes",
     int: "a whole number",
     float: "a number",
     bool: "true or false",
@@ -33,7 +33,7 @@ def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:
     check_keys(table, known, where)
     for name, one in known.items():
         if name not in table and one.default is MISSING and one.default_factory is MISSING:
-            raise InputError(f"{where}: {name} is missing; it has {', '.join(known)}.")
+            raise InputError(f"{where}: {name} is missing; the keys are {', '.join(known)}.")
     hints = get_type_hints(kind)
     return kind(
         **{key: _value(value, hints[key], f"{where}: {key}") for key, value in table.items()}
@@ -46,14 +46,14 @@ def to_toml(table: Mapping[str, Any]) -> str:
 
 
 def check_keys(table: Mapping[str, Any], known: Mapping[str, Any], where: str) -> None:
-    """Refuse an unknown key, and name the nearest known one."""
+    """Raise an error for an unknown key that suggests the nearest known one."""
     for key in table:
         if key not in known:
             raise InputError(f"{where}: {Registry('key', known).refusal(key)}")
 
 
 def _value(value: Any, kind: Any, where: str) -> Any:
-    """The value as the field wants it: lists become tuples, ints become floats where asked."""
+    """The value in the field's type: lists become tuples, and ints floats where needed."""
     wanted = [part for part in _alternatives(kind) if part is not type(None)]
     for one in wanted:
         origin = get_origin(one) or one

@@ -19,12 +19,12 @@ WHITE = frozenset(" \t\n\r\v\f")  # separates columns
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What a system retrieved for each query, with scores.
+    """The documents that a system retrieved for each query, with scores.
 
-    Row ``i`` is one retrieved document.  The rows of query ``q`` are ``offsets[q]`` to
-    ``offsets[q + 1]``, by score descending, then by document id ascending; each document
-    comes once.  Ids are distinct and ascend by code point, which is the byte order of UTF-8
-    and so the order of C's ``strcmp``: the numbers in ``documents`` compare as the ids do.
+    Row ``i`` is one retrieved document.  The rows of query ``q`` are ``offsets[q]`` to ``offsets[q
+    + 1]``, by score descending, then by document id ascending; no document is repeated.  Ids are
+    distinct and ascend by code point, which is the byte order of UTF-8 and so the order of C's
+    ``strcmp``: the numbers in ``documents`` compare as the ids do.
     """
 
     query_ids: NDArray[np.str_]  # (n_queries,)
@@ -37,7 +37,7 @@ class Run:
         _check_table("Run", self, "scores", self.scores, np.float64)
         wrong = np.flatnonzero(~np.isfinite(self.scores))
         if len(wrong):
-            raise InputError(f"Run: scores must be finite, row {wrong[0]} is not.")
+            raise InputError(f"Run: scores must be finite, but row {wrong[0]} is not.")
         above, below = self.scores[:-1], self.scores[1:]
         ascends = self.documents[:-1] <= self.documents[1:]
         holds = (above > below) | ((above == below) & ascends)
@@ -49,8 +49,8 @@ class Qrels:
     """Which documents were judged for each query, and how relevant they are.
 
     Row ``i`` is one judgement.  The rows of query ``q`` are ``offsets[q]`` to ``offsets[q + 1]``,
-    by document id ascending; each document comes once.  Ids are as in :class:`Run`.
-    Gains are as in the file, and may be negative.
+    by document id ascending; no document is repeated.  Ids are as in :class:`Run`. Gains are as in
+    the file, and may be negative.
     """
 
     query_ids: NDArray[np.str_]  # (n_queries,)
@@ -70,8 +70,8 @@ def read_run(path: str | PathLike[str]) -> Run:
 
     Any ASCII white space separates columns; blank lines are skipped.  The text is UTF-8 (a byte
     order mark is skipped), plain or gzip, whatever the file's name.  Only query, document and score
-    are used: the ranking is by score, as in trec_eval, which ignores the rank too.  Scores that are
-    not finite and repeated documents are refused.
+    are used: the ranking is by score, as in trec_eval, which ignores the rank too.  Infinite
+    scores, NaN and repeated documents are errors.
     """
     table = read_columns(TrecFile(RUN, Path(path)))
     order = np.lexsort((table.documents, -table.values, table.queries))
@@ -81,8 +81,8 @@ def read_run(path: str | PathLike[str]) -> Run:
 def read_qrels(path: str | PathLike[str]) -> Qrels:
     """Read judgements: lines of ``query iteration document gain``, in any order.
 
-    The text is as in :func:`read_run`.  The second column is ignored.  Gains must be whole
-    numbers; negative ones are kept as they are.
+    The text is as in :func:`read_run`.  The second column is ignored.  Gains must be whole numbers;
+    negative ones are kept.
     """
     table = read_columns(TrecFile(QRELS, Path(path)))
     order = np.lexsort((table.documents, table.queries))
@@ -92,8 +92,8 @@ def read_qrels(path: str | PathLike[str]) -> Qrels:
 def write_run(run: Run, path: str | PathLike[str], *, tag: str = "bittern") -> None:
     """Write a run as plain text: lines of ``query Q0 document rank score tag``.
 
-    Scores have enough digits to be read as the same numbers again.  Tied documents are ranked by
-    id; trec_eval ignores the rank.
+    Scores have enough digits to read back as the same numbers.  Tied documents are ranked by id;
+    trec_eval ignores the rank.
     """
     for name, ids in (("query_ids", run.query_ids), ("document_ids", run.document_ids)):
         for text in ids.tolist():
@@ -115,8 +115,8 @@ def trec_order(run: Run) -> Integers:
     """Positions of the rows, query by query, in the order in which trec_eval ranks them.
 
     trec_eval sorts by score descending, then by document id descending (``strcmp``), and keeps
-    scores in *single* precision: 1 + 1e-9 and 1 are tied there, and so are 1e300 and 1e301,
-    both infinite.  Found by experiment with pytrec_eval 0.5, and repeated in our tests.
+    scores in *single* precision: 1 + 1e-9 and 1 are tied there, and so are 1e300 and 1e301, both
+    infinite.  We found this by experiment with pytrec_eval 0.5; our tests repeat it.
     """
     with np.errstate(over="ignore"):
         single = run.scores.astype(np.float32)
@@ -126,7 +126,7 @@ def trec_order(run: Run) -> Integers:
 def _check_table(
     owner: str, table: Run | Qrels, name: str, values: NDArray[Any], dtype: type[np.generic]
 ) -> None:
-    """Refuse ids, offsets, documents and values that do not fit together."""
+    """Check that ids, offsets, documents and values are consistent."""
     _check_ids(owner, "query_ids", table.query_ids)
     _check_ids(owner, "document_ids", table.document_ids)
     n_rows = table.documents.size
@@ -137,7 +137,7 @@ def _check_table(
     if (first, last) != (0, n_rows) or np.any(np.diff(table.offsets) < 0):
         raise InputError(
             f"{owner}: offsets must rise from 0 to the number of rows, {n_rows}, "
-            f"got {first} to {last}, or a fall between."
+            f"got {first} to {last}, or a decrease between."
         )
     n = len(table.document_ids)
     if np.any((table.documents < 0) | (table.documents >= n)):
@@ -173,10 +173,12 @@ def _check_rows(owner: str, table: Run | Qrels, rule: str, holds: NDArray[np.boo
     query = _query_of_row(table.offsets)
     wrong = np.flatnonzero(~holds & (query[:-1] == query[1:]))
     if len(wrong):
-        raise InputError(f"{owner}: rows of a query must be by {rule}; row {wrong[0] + 1} is not.")
+        raise InputError(
+            f"{owner}: rows of a query must be sorted by {rule}; row {wrong[0] + 1} is not."
+        )
     row = first_repeated(query, table.documents)
     if row is not None:
-        raise InputError(f"{owner}: a query must have a document once; row {row} repeats one.")
+        raise InputError(f"{owner}: a query must not repeat a document; row {row} does.")
 
 
 def _query_of_row(offsets: Integers) -> Integers:

@@ -26,20 +26,20 @@ from bittern.io.text import split_tokens
 
 Integers: TypeAlias = NDArray[np.int64]
 
-_BLOCK_BYTES = 1 << 22  # split at once
-_TABLE_BYTES = 1 << 28  # that the ids of one column may always occupy
+_BLOCK_BYTES = 1 << 22  # read and split at a time
+_TABLE_BYTES = 1 << 28  # the ids of one column may always take this much
 _TABLE_RATIO = 16  # and in a large file, this many times the size of its text
 
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """What a line looks like; query and document are columns 0 and 2 of both formats."""
+    """The format of a line; query and document are columns 0 and 2 of both formats."""
 
     reader: str
     columns: tuple[str, ...]
     number: int  # the column of the score or gain
     dtype: type[np.generic]
-    alphabet: bytes  # of numbers: Python alone would also read 1_000, nan and inf
+    alphabet: bytes  # of numbers: Python would also accept 1_000, nan and inf
     rule: str
 
 
@@ -63,7 +63,7 @@ QRELS = _Format(
 
 @dataclass(frozen=True, slots=True)
 class TrecFile:
-    """A file and what its lines look like."""
+    """A file and the format of its lines."""
 
     form: _Format
     path: Path
@@ -106,7 +106,7 @@ def read_columns(file: TrecFile) -> Columns:
         next_line += text.count(b"\n")
         n_bytes += len(text)
     if not queries.n_rows:
-        raise file.error("the file must have a line that is not blank, got none")
+        raise file.error("the file is blank")
     room = max(_TABLE_BYTES, _TABLE_RATIO * n_bytes)
     query_ids, query = queries.numbered(file, room)
     document_ids, document = documents.numbered(file, room)
@@ -129,7 +129,7 @@ def _refuse_repeats(file: TrecFile, table: Columns, lines: Integers) -> None:
     row = first_repeated(table.queries, table.documents)
     if row is not None:
         raise file.error(
-            "a query must have a document once, "
+            "a query must not repeat a document,  "
             f"got document {_shown(table.document_ids[table.documents[row]])} again "
             f"for query {_shown(table.query_ids[table.queries[row]])}",
             lines[row],
@@ -148,10 +148,10 @@ def _blocks(file: TrecFile) -> Iterator[bytes]:
                     mark = b""
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise file.error(
-            f"the gzip file must be whole, got one cut short or corrupt ({error}); fetch it again"
+            f"the gzip file is truncated or corrupt ({error}); fetch it again"
         ) from error
     except OSError as error:
-        raise file.error(f"must be a file that can be read, got {error.strerror!r}") from error
+        raise file.error(f"cannot be read ({error.strerror})") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +177,7 @@ class _Block:
 
 
 def _split(file: TrecFile, text: bytes, first_line: int) -> _Block:
-    """Find the tokens of the lines; every line has the right number of them, or none."""
+    """Find the tokens of the lines; each line must have the right number of them, or be blank."""
     _refuse_other_than_text(file, text, first_line)
     found = split_tokens(text, first_line)
     n_columns = len(file.form.columns)
@@ -201,7 +201,7 @@ def _power_of_two(lengths: Integers) -> NDArray[np.int32]:
 
 
 def _refuse_other_than_text(file: TrecFile, text: bytes, first_line: int) -> None:
-    """NUL is valid UTF-8, but it would end an id for C and for NumPy."""
+    """Raise an error for NUL too: it is valid UTF-8, but would end an id in C and NumPy."""
     at = text.find(b"\0")
     if at < 0 and not text.isascii():
         try:
@@ -216,7 +216,7 @@ def _refuse_other_than_text(file: TrecFile, text: bytes, first_line: int) -> Non
 
 
 def _numbers(file: TrecFile, block: _Block) -> NDArray[Any]:
-    """The scores or gains of a block; the first that cannot be read is refused."""
+    """The scores or gains of a block; the first that cannot be parsed is an error."""
     numbers = np.empty(len(block.lines), file.form.dtype)
     bad: dict[int, bytes] = {}
     for rows, tokens in block.tokens(file.form.number):
@@ -234,7 +234,7 @@ def _numbers(file: TrecFile, block: _Block) -> NDArray[Any]:
 
 
 def _parse(form: _Format, tokens: NDArray[np.bytes_]) -> NDArray[Any] | None:
-    """The tokens as finite numbers; None if one of them is not."""
+    """The tokens as finite numbers; None if one of them is not a finite number."""
     allowed = np.isin(np.arange(256), list(form.alphabet + b"\0"))
     if not allowed[tokens.view(np.uint8)].all():
         return None
@@ -262,7 +262,7 @@ class _Ids:
 
     @classmethod
     def of(cls, tokens: NDArray[np.bytes_], rows: Integers) -> _Ids:
-        order = tokens.argsort(kind="stable")  # merges what is sorted already
+        order = tokens.argsort(kind="stable")  # fast on tokens that are already sorted
         ordered = tokens[order]
         is_new = np.ones(len(ordered), bool)
         is_new[1:] = ordered[1:] != ordered[:-1]
@@ -272,7 +272,7 @@ class _Ids:
 
     @classmethod
     def merged(cls, parts: list[_Ids]) -> _Ids:
-        """One with the rows of all."""
+        """The parts joined into one."""
         if len(parts) == 1:
             return parts[0]
         shifts = np.cumsum([0, *(len(part.distinct) for part in parts)])

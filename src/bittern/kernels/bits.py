@@ -57,7 +57,7 @@ def prefetch(typing_context: Any, array: Any, position: Any) -> Any:
 
 
 def declare(builder: Any, name: str, result: Any, parameters: list[Any]) -> Any:
-    """A function of LLVM's own, declared once in the module that is being compiled."""
+    """One of LLVM's own functions, declared once in the module being compiled."""
     known = builder.module.globals.get(name)
     return known or ir.Function(builder.module, ir.FunctionType(result, parameters), name)
 

@@ -3,14 +3,14 @@
 **Weighted sums.**  ``scores[s, q, i]`` is the score of item i for query q from source s, larger is
 better.  ``judged[q, i]`` is 1 if i is relevant to q, 0 if not, and -1 if i cannot be retrieved.  A
 fused score is the sum of weight times score over the sources, in their order and in double
-precision, so that exactly those scores tie that tie when a caller adds up the same numbers.  Ties
+precision, so that two scores tie exactly if they tie when a caller adds up the same numbers.  Ties
 count in expectation, by the formulas of ``kernels.ties``.  A query with nothing relevant gets NaN.
 
 **Examples.**  City-block distances, and the similarity of items to the nearest of some examples.
 
-Guaranteed by the callers in ``bittern.fusion``: scores are finite doubles; arrays are C-contiguous
-and their shapes agree; positions lie inside the arrays they point into; there is at least one
-source and one point, and 1 <= k.  Each kernel has a NumPy twin in
+The callers in ``bittern.fusion`` guarantee: scores are finite doubles; arrays are C-contiguous and
+their shapes agree; positions lie inside the arrays they point into; there is at least one source
+and one point, and 1 <= k.  Each kernel has a NumPy twin in
 ``tests/kernels/twins/fusion_reference.py``.
 """
 
@@ -22,8 +22,8 @@ from numba import njit
 from bittern.kernels.ties import precision_sum
 
 ZERO = np.uint32(0)
-STRIP = 2048  # dimensions at a time: those of many rows stay in the cache
-ROWS = 16  # rows of one side that meet the strip of the other while it is in the cache
+STRIP = 2048  # dimensions at a time, so that those of many rows stay in the cache
+ROWS = 16  # rows compared with one strip of the other side while it is in the cache
 
 
 # Weighted sums of scores
@@ -76,7 +76,7 @@ def score_points(scores, judged, points, out):
 
 @njit(cache=True, nogil=True)
 def climb(scores, judged, step, weights, values):
-    """Move ``step`` of weight between two sources, where it helps a query most, while it helps.
+    """Hill-climb: move ``step`` of weight between the two sources that help most, while it helps.
 
     ``weights[q]`` and its average precision ``values[q]`` are changed in place.  No weight becomes
     negative.
@@ -125,14 +125,14 @@ def _beats(ap, square, best_ap, best_square):
 
 @njit(cache=True, nogil=True)
 def _scratch(n):
-    """Room for marks, the number of relevant items at each, counts, and rounded scores."""
+    """Working memory: marks, the number of relevant items at each, counts, and rounded scores."""
     counts = np.empty((n, 2), np.uint32)
     return np.empty(n), np.empty(n, np.int64), counts, np.empty(n, np.float32)
 
 
 @njit(cache=True, nogil=True)
 def _load(scores, judged, q, items):
-    """Copy the items that query q may retrieve, relevant ones first; give both numbers."""
+    """Copy the items that query q may retrieve, relevant ones first; return both numbers."""
     n = 0
     for level in (1, 0):
         for i in range(judged.shape[1]):
@@ -162,8 +162,8 @@ def _add(partial, s, weight, items, n):
 def _average_precision(fused, n, r, scratch):
     """Average precision of ``n`` items, the first ``r`` of them relevant.
 
-    Nothing is sorted but the scores of the relevant items.  Only their ranks matter, so for each of
-    their distinct scores, the *marks*, the other items above it and at it are counted.
+    Only the scores of the relevant items are sorted.  Only their ranks matter, so for each of their
+    distinct scores, the *marks*, the other items above it and at it are counted.
     """
     marks, hits, counts, rounded = scratch
     distinct = _mark(fused, r, marks, hits)
@@ -182,7 +182,7 @@ def _average_precision(fused, n, r, scratch):
 
 @njit(cache=True, nogil=True)
 def _mark(fused, r, marks, hits):
-    """Fill the distinct scores of the relevant items and how many have each; give their number."""
+    """Fill the distinct scores of relevant items and how many have each; return their number."""
     marks[:r] = fused[:r]
     marks[:r].sort()
     last = 0
@@ -200,8 +200,9 @@ def _mark(fused, r, marks, hits):
 def _count(values, marks, rounded, counts):
     """Fill ``counts[d]``: the number of values above mark d, and of values that seem to reach it.
 
-    In single precision, where twice as many fit an instruction.  Rounding can make different values
-    equal but never reverses their order: if the two counts agree, they are exact.
+    Computed in single precision, because one instruction handles twice as many values.  Rounding
+    can make different values equal but never reverses their order: if the two counts agree, they
+    are exact.
     """
     for i in range(values.shape[0]):
         rounded[i] = np.float32(values[i])
@@ -209,7 +210,9 @@ def _count(values, marks, rounded, counts):
         mark = np.float32(marks[d])
         above, reached = ZERO, ZERO
         for i in range(rounded.shape[0]):
-            above = np.uint32(above + np.uint32(rounded[i] > mark))  # (numba would widen it)
+            above = np.uint32(
+                above + np.uint32(rounded[i] > mark)
+            )  # Numba would widen it to 64 bits
             reached = np.uint32(reached + np.uint32(rounded[i] >= mark))
         counts[d, 0], counts[d, 1] = above, reached
 
@@ -252,12 +255,12 @@ def _city_block(a, b):
 
 @njit(cache=True, nogil=True)
 def nearest_examples(closeness, positives, offsets, negatives, k, epsilon, out):
-    """Fill ``out[q, i]`` with the closeness of item i to q's positives over that to its negatives.
+    """Fill ``out[q, i]``: closeness of item i to q's positives, divided by that to its negatives.
 
-    ``closeness[i, e]`` is 1 / (distance of item i and example e + epsilon).  The positives of
-    query q are ``positives[offsets[q]:offsets[q + 1]]``, its negatives ``negatives[q]``.  Only the
-    k closest of both together count; of equally close ones, positives come before negatives, and
-    each in the order given.
+    ``closeness[i, e]`` is 1 / (distance of item i and example e + epsilon).  The positives of query
+    q are ``positives[offsets[q]:offsets[q + 1]]``, its negatives ``negatives[q]``.  Only the k
+    closest of both together count; among equally close ones, positives come before negatives, each
+    in the given order.
     """
     widest = 0
     for q in range(offsets.shape[0] - 1):

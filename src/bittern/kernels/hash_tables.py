@@ -1,21 +1,21 @@
 """Kernels of hash tables: keys, sorted buckets in flat arrays, look-ups, and counts of collisions.
 
-A table is not a dictionary but two sorted arrays.  Table t holds the database's positions
+A table is stored as sorted arrays, not as a dictionary.  Table t holds the database's positions
 ``ids[t]`` in the order of their keys.  The items whose keys begin with prefix p, that is ``key >>
-shift == p``, stand at ``directory[t, p] … directory[t, p + 1] - 1``::
+shift == p``, are at ``directory[t, p] … directory[t, p + 1] - 1``::
 
     directory[t]   0    2    2    5 …           prefix 0: two items, prefix 1: none, prefix 2: three
                    ↓         ↓
     ids[t]         7    3    9    4    1 …
     keys[t]        0a   0c   20   20   2f …     only if a prefix is shorter than a key
 
-With a shift of 0 a prefix is a key and its range is the bucket.  Otherwise the keys stand beside
-the items in ``keys[t]``, and the bucket is searched in the range.
+With a shift of 0 a prefix is a key and its range is the bucket.  Otherwise ``keys[t]`` holds the
+keys of ``ids[t]``, and the bucket is found in the range by binary search.
 
-Not checked here, guaranteed by ``bittern.index``: arrays are C-contiguous, keys are uint32 or
+``bittern.index`` guarantees, and nothing here checks: arrays are C-contiguous, keys are uint32 or
 uint64, directories ascend from 0 to the number of items, which is below 2^32, outputs are long
-enough and zeroed.  Keys that are not sorted are not found, and do no harm.  Each kernel has a NumPy
-twin of the same name and signature in ``tests/kernels/twins/hash_table_reference.py``.
+enough and zeroed.  Unsorted keys are not found, but do no harm.  Each kernel has a NumPy twin of
+the same name and signature in ``tests/kernels/twins/hash_table_reference.py``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numba import njit
 
 from bittern.kernels.bits import popcount
 
-DIGIT = 11  # bits sorted at a time: the counters stay in the nearest cache
+DIGIT = 11  # bits sorted at a time, few enough for the counters to stay in the L1 cache
 BLOCK = 512  # items whose first tables are held at once
 ONE = np.uint64(1)
 SIX = np.uint64(6)
@@ -49,9 +49,9 @@ def gather_keys(words, pieces, keys):
 
 @njit(cache=True, nogil=True)
 def sort_keys(keys, n_bits, ids, spare_keys, spare_ids):
-    """Sort keys of ``n_bits`` bits in place, stably, and fill ``ids`` with where each was.
+    """Stably sort keys of ``n_bits`` bits in place; fill ``ids`` with the old position of each.
 
-    A radix sort, the lowest digit first; the spare arrays are overwritten.
+    This is a radix sort, lowest digit first; it overwrites the spare arrays.
     """
     n, radix = keys.shape[0], 1 << DIGIT
     low = np.uint64(radix - 1)
@@ -88,7 +88,7 @@ def count_prefixes(keys, shift, directory):
 
 @njit(cache=True, nogil=True)
 def find(key, shift, directory, keys):
-    """Beginning and end of the bucket of a key."""
+    """Start and end of the bucket of a key."""
     prefix = key >> shift
     start, stop = np.int64(directory[prefix]), np.int64(directory[prefix + ONE])
     if keys.shape[0] > 0:
@@ -113,9 +113,10 @@ def _first_not_below(keys, key, start, stop):
 
 @njit(cache=True, nogil=True)
 def measure_buckets(query_keys, probes, shift, directory, keys, sizes):
-    """Fill ``sizes[q]`` with the number of items in all buckets of query q, repetitions counted.
+    """Fill ``sizes[q]`` with the number of items in all buckets of query q, with repetitions.
 
-    ``query_keys[t, q]`` is its key in table t; it looks into the bucket of that key XOR each probe.
+    ``query_keys[t, q]`` is its key in table t; the query looks into the bucket of that key XOR each
+    probe.
     """
     for q in range(query_keys.shape[1]):
         for t in range(query_keys.shape[0]):
@@ -144,8 +145,8 @@ def collect(
 
     The item ``excluded[q]`` is skipped.  Fills ``offsets``; ``examined[q]`` counts repetitions; bit
     j of ``occupied[q]`` is set if look-up j found something.  ``seen`` has a bit for each item; all
-    are 0 before and after.  Stops and gives False at an item that does not exist: ``ids`` may be
-    mapped from a damaged file that was not read through.
+    are 0 before and after.  Stops and returns False at an item that does not exist: ``ids`` may be
+    mapped from a damaged file, which is never read as a whole.
     """
     n, n_items = 0, np.uint64(ids.shape[1])
     for q in range(query_keys.shape[1]):
@@ -202,7 +203,9 @@ def count_collisions(query_keys, item_keys, probe, kinds, bins, counts, examined
             stop = min(n_items, s + BLOCK)
             near, kind = first[: stop - s], kinds[q, s:stop]
             near[:] = n_tables
-            for t in range(n_tables - 1, -1, -1):  # so that the first table is noted last
+            for t in range(
+                n_tables - 1, -1, -1
+            ):  # backwards, so that the first table is written last
                 key, items = query_keys[t, q], item_keys[t, s:stop]
                 if probe == 0:
                     n = _note_equal(key, items, kind, np.int32(t), near)
@@ -213,7 +216,7 @@ def count_collisions(query_keys, item_keys, probe, kinds, bins, counts, examined
                 counts[q, kind[i], bins[near[i]]] += 1
 
 
-# Separate loops without a branch are vector code.
+# Separate loops without branches, which the compiler vectorises.
 
 
 @njit(cache=True, nogil=True)

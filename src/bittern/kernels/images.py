@@ -1,17 +1,17 @@
 """Kernels over images: areas, cells of a colour space, and banks of filters.
 
-**Areas.**  Means over areas, and deviations in a sliding window.  All sums are of whole numbers and
-therefore exact, whatever the size of the image.
+**Areas.**  Means over areas, and deviations in a sliding window.  All sums are of whole numbers, so
+they are exact for images of any size.
 
 **Cells.**  Pixels become cells of a quantised colour space, and an 8 × 8 element sees a set of
 them.  Quotients of whole numbers below 2^20 are computed in float64 and truncated: the nearest
 double to such a quotient never crosses a whole number, so the cells are exact.
 
-**Filters.**  Maps are ``(h, w, n_maps)``, so that the innermost loops run over maps and are vector
-code.  Kernels ``(n, 5)`` make ``n * n`` separable filters, the one along y slowest.  They are
-applied at every other pixel in both directions; pixels at the edge are repeated beyond it.
+**Filters.**  Maps are ``(h, w, n_maps)``, so that the innermost loops run over maps and can be
+vectorised.  Kernels ``(n, 5)`` make ``n * n`` separable filters, the one along y slowest.  They are
+applied at every other pixel in both directions; the edge pixels are repeated outside the image.
 
-Not checked here, guaranteed by ``bittern.features``: images are C-contiguous uint8 and maps
+``bittern.features`` guarantees, and nothing here checks: images are C-contiguous uint8 and maps
 float32, outputs are allocated and of the right shape.  Each kernel has a NumPy twin in
 ``tests/kernels/twins/image_reference.py``.
 """
@@ -25,9 +25,9 @@ from numba import njit
 
 from bittern.kernels.bits import popcount
 
-STRIP = 32  # rows of positions whose masks stay in the cache
-MAPS = 128  # maps whose intermediate results stay in the cache
-CONTRACT = {"contract"}  # a product and a sum in one instruction: rounded once instead of twice
+STRIP = 32  # rows of positions at a time, so that their masks stay in the cache
+MAPS = 128  # maps at a time, so that their intermediate results stay in the cache
+CONTRACT = {"contract"}  # fused multiply-add: one instruction, rounded once instead of twice
 ONE = np.uint64(1)
 LOW = np.uint64(63)
 
@@ -76,7 +76,7 @@ def count_deviations(grey, side_y, side_x, bin_width, row_starts, column_starts,
     sums, squares = np.zeros((2, width), np.int64)
     for y in range(side_y):
         _slide(grey[y], 1, sums, squares)
-    at = 0  # row of positions that the sums are for
+    at = 0  # the row of positions that the sums belong to
     counts[:] = 0
     bins = np.empty(width - side_x + 1, np.int64)
     for i in range(counts.shape[0]):
@@ -156,7 +156,7 @@ def hmmd_cells(image, subspaces, hues, sums, cells):
 
 @njit(cache=True, nogil=True)
 def _extent(r, g, b):
-    """The greatest of three bytes, and how far the least lies below it."""
+    """The greatest of three bytes, and the greatest minus the least."""
     top = max(np.int64(r), np.int64(g), np.int64(b))
     return top, top - min(np.int64(r), np.int64(g), np.int64(b))
 
@@ -230,7 +230,7 @@ def _join_rows(masks, side):
 
 @njit(cache=True, nogil=True)
 def _count_row(row, counts):
-    """Add the number of masks of a row that have each bit: the ends less the beginnings."""
+    """Add the number of masks of a row with each bit: where runs end, minus where they begin."""
     n, before = row.shape[0], np.uint64(0)
     for x in range(n + 1):
         now = row[x] if x < n else np.uint64(0)

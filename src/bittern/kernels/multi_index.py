@@ -1,21 +1,22 @@
-"""Multi-index hashing: codes in buckets by each of several segments of their bits.
+"""Multi-index hashing: each of several segments of a code puts it into a bucket.
 
 An item at distance at most ``sum(r_j + 1) - 1`` from the query differs from it by at most ``r_j``
 bits in segment j, for at least one j: otherwise it would differ by ``r_j + 1`` or more in each.  So
-the look-up, in every segment, of all keys within ``r_j`` of the query's finds every item that near.
+looking up, in every segment j, all keys within ``r_j`` of the query's key finds every item within
+that distance.
 
 A *shell* is the keys of one segment at one distance from the query's key::
 
     segment 0   query's key 01001   shell 0: 01001   shell 1: 11001 00001 01101 01011 01000   …
     segment 1   query's key 11100   shell 0: 11100   shell 1: 01100 10100 11000 11110 11101   …
 
-Each shell that is looked up, in whichever segment, makes the distance up to which all items are
-known grow by one.  So the cheapest shell is next.
+Each shell looked up, in any segment, extends by one the distance within which all items are known.
+So we always look up the cheapest shell next.
 
-An item turns up again in other segments.  It is taken only the first time, which its own bits show:
-no other segment has it within the radius looked up so far.
+An item can turn up in several segments.  It is taken only the first time, that is, if no other
+segment has it within the radius looked up so far; the item's bits show this.
 
-Guaranteed by the caller: arrays are those of ``bittern.index.multi_index``, rows fit 32 bits, and
+The caller guarantees: arrays are those of ``bittern.index.multi_index``, rows fit 32 bits, and
 ``allowed`` is a mask over all rows, or empty if all rows are allowed.
 """
 
@@ -29,18 +30,18 @@ from numpy.typing import NDArray
 
 from bittern.kernels.bits import distance_between, popcount, prefetch
 
-# Costs, in nanoseconds of the machine they were measured on; only their ratios matter.
-LOOKUP = 28.0  # finding the bucket of a key and reading its beginning
-CANDIDATE = 2.1  # a code next to the one before
+# Costs in nanoseconds, measured on one machine; only their ratios matter.
+LOOKUP = 28.0  # find the bucket of a key and read its start
+CANDIDATE = 2.1  # compare a code stored next to the previous one
 LONG_CANDIDATE = 7.0  # the same for codes of several words
-FAR_CANDIDATE = 21.0  # a code anywhere in memory
-TAKE = 60.0  # an item that is among the nearest so far
+FAR_CANDIDATE = 21.0  # compare a code anywhere in memory
+TAKE = 60.0  # keep an item that is among the nearest so far
 TRIAL = 1 / 16  # of the scan's cost, spent before the cost of the rest is estimated
 LINE, LINES = 8, 12  # words in a line of the cache, and lines of one bucket to prefetch
-AHEAD = 8  # keys and buckets that are prefetched before they are needed
-MOST_WITHIN = 1 << 16  # items of one query within a radius; a scan finds more
+AHEAD = 8  # how many keys or buckets ahead we prefetch
+MOST_WITHIN = 1 << 16  # most items of one query within a radius; beyond it, a scan is used
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-ROW_BITS = np.int64(32)  # an item is sorted by one number: its distance, then these bits of its row
+ROW_BITS = np.int64(32)  # items sort by one number: distance, then these bits for the row
 ROW = np.int64((1 << 32) - 1)
 EVERY_KEY = np.iinfo(np.int64).max
 SIZE, HELD, BOUND, LIMIT, TAKEN = range(5)  # entries of ``Kept.state``
@@ -55,12 +56,12 @@ class SegmentTables(NamedTuple):
     offsets: NDArray[np.uint32]  # of key x of segment j: offsets[bases[j] + x] and the next
     rows: NDArray[np.uint32]  # (m, n)
     codes: NDArray[np.uint64]  # (m, n, n_words) codes of ``rows``, or (1, n, n_words) by row
-    masks: NDArray[np.uint32]  # differences of keys, by their number of bits
+    masks: NDArray[np.uint32]  # XOR masks between keys, by their number of bits
     shells: NDArray[np.int64]  # (m, n_shells + 1) parts of ``masks`` by segment and distance
 
 
 class Searched(NamedTuple):
-    """What is searched: all codes, tables of the first ``n_built`` of them, and who is allowed."""
+    """What is searched: all codes, tables of the first ``n_built``, and which rows are allowed."""
 
     words: NDArray[np.uint64]  # (n, n_words)
     n_built: int
@@ -72,9 +73,9 @@ class Kept(NamedTuple):
     """The items kept for one query.
 
     ``counts[d]`` items are kept at distance d.  ``state`` has the number of ``keys`` (SIZE), how
-    many of them are within the bound (HELD), the distance beyond which no item matters (BOUND), a
-    key beyond which none matters once the room was full (LIMIT), and how many items were ever taken
-    (TAKEN).
+    many of them are within the bound (HELD), the distance beyond which no item matters (BOUND), the
+    key beyond which none matters, set once ``keys`` was full (LIMIT), and the number of items ever
+    taken (TAKEN).
     """
 
     keys: NDArray[np.int64]  # (room,) distance and row in one number
@@ -83,9 +84,9 @@ class Kept(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Working memory of one query, an entry for each segment; and room for one shell."""
+    """Working memory of one query, with an entry per segment, and room for one shell."""
 
-    radii: NDArray[np.int64]  # (m,) looked up so far
+    radii: NDArray[np.int64]  # (m,) radius looked up so far
     keys: NDArray[np.int64]  # (m,) of the query
     costs: NDArray[np.float64]  # (m,) of the next shell
     estimate: NDArray[np.float64]  # (2, m) costs and radii while the rest is estimated
@@ -130,8 +131,8 @@ def segment_of(words, i, low, width):
 def find_nearest(queries, searched, k, scan_cost, rows, distances, is_done, costs):
     """Fill the k nearest of each query; ``is_done[q]`` is False if a scan is cheaper.
 
-    Rows from ``n_built`` on are in no bucket and are all compared.  ``costs`` is filled with what
-    each query cost, done or not.
+    Rows from ``n_built`` on are in no bucket, so all of them are compared.  Fills ``costs`` with
+    the cost of each query, done or not.
     """
     n_distances = 64 * searched.words.shape[1] + 1
     kept = _room(4 * k + 256, n_distances)
@@ -149,7 +150,7 @@ def find_nearest(queries, searched, k, scan_cost, rows, distances, is_done, cost
 
 @njit(cache=True, nogil=True)
 def find_within(queries, searched, radius, scan_cost, sizes, is_done, costs):
-    """Keys (distance, row) of all items within the radius of each query in turn, in order.
+    """Sorted keys (distance, row) of all items within the radius, query by query.
 
     Fills ``sizes`` with their number, ``is_done`` with False if a scan is cheaper, and ``costs``.
     """
@@ -220,7 +221,7 @@ def _begin(kept, bound):
 
 @njit(cache=True, nogil=True)
 def _compare_rest(queries, q, searched, k, kept):
-    """Take near items that are in no bucket yet."""
+    """Take the near items among those that are in no bucket yet."""
     words, allowed = searched.words, searched.allowed
     keys, counts, state = kept.keys, kept.counts, kept.state
     for row in range(searched.n_built, words.shape[0]):
@@ -231,7 +232,7 @@ def _compare_rest(queries, q, searched, k, kept):
 
 @njit(cache=True, nogil=True)
 def _probe(queries, q, tables, allowed, k, scan_cost, kept, scratch):
-    """Look up shells until the answer is known; False if that costs more than a scan; the cost."""
+    """Look up shells until the answer is known; return whether this beats a scan, and the cost."""
     radii, costs, estimate, state = scratch.radii, scratch.costs, scratch.estimate, kept.state
     each = _cost_of_candidate(queries, tables)
     for j in range(radii.shape[0]):
@@ -269,7 +270,7 @@ def _cost_of_candidate(queries, tables):
 
 @njit(cache=True, nogil=True)
 def _cost_of_next(tables, j, r, each, density):
-    """Estimated cost of a shell, from the number of items in a bucket of the shell before."""
+    """Estimated cost of a shell, from the number of items per bucket in the previous shell."""
     if r + 1 >= tables.shells.shape[1] or tables.shells[j, r] == tables.shells[j, r + 1]:
         return np.inf
     n_keys = tables.shells[j, r + 1] - tables.shells[j, r]
@@ -280,7 +281,7 @@ def _cost_of_next(tables, j, r, each, density):
 
 @njit(cache=True, nogil=True)
 def _cost_of_rest(estimate, widths, n_shells):
-    """Estimated cost of the next shells, each the cheapest, if costs grow as numbers of keys do."""
+    """Estimated cost of the next shells, cheapest first; costs grow like the numbers of keys."""
     costs, radii = estimate[0], estimate[1]
     total = 0.0
     for _ in range(n_shells):
@@ -294,7 +295,7 @@ def _cost_of_rest(estimate, widths, n_shells):
 
 @njit(cache=True, nogil=True)
 def _cheapest(costs):
-    """The first segment of the lowest cost."""
+    """The first segment with the lowest cost."""
     best = 0
     for j in range(1, costs.shape[0]):
         if costs[j] < costs[best]:
@@ -304,7 +305,7 @@ def _cheapest(costs):
 
 @njit(cache=True, nogil=True)
 def _find_buckets(tables, j, r, key, ranges):
-    """Fill the ranges of items in one shell; give their number and that of the items."""
+    """Fill the ranges of items in one shell; return the number of ranges and of items."""
     offsets, masks, base = tables.offsets, tables.masks, tables.bases[j]
     start, stop = tables.shells[j, r], tables.shells[j, r + 1]
     n_ranges, n_items = 0, 0
@@ -316,7 +317,7 @@ def _find_buckets(tables, j, r, key, ranges):
         place = base + (key ^ np.int64(masks[i]))
         first, last = int(offsets[place]), int(offsets[place + 1])
         ranges[0, n_ranges], ranges[1, n_ranges] = first, last
-        n_ranges += int(last > first)  # an empty bucket is overwritten by the next: no branch
+        n_ranges += int(last > first)  # without a branch: the next bucket overwrites an empty one
         n_items += last - first
     return n_ranges, n_items
 
@@ -352,7 +353,8 @@ def _compare_short(
 ):
     """For codes of one word, stored in the order of the buckets.
 
-    This is called for every shell, so arrays come one by one: Numba unpacks a tuple at every call.
+    This is called for every shell, so arrays are passed one by one: Numba would unpack a tuple each
+    time.
     """
     bound = np.uint64(state[BOUND])
     for i in range(min(AHEAD, n_ranges)):
@@ -378,7 +380,7 @@ def _compare_short(
 
 @njit(inline="always")
 def _next_near(codes, p, stop, query, bound):
-    """The first place from p on whose code is within the bound, or ``stop``."""
+    """The first position from p on whose code is within the bound, or ``stop``."""
     while p + FOUR <= stop:
         a, b = popcount(query ^ codes[p]), popcount(query ^ codes[p + ONE])
         c, d = popcount(query ^ codes[p + TWO]), popcount(query ^ codes[p + THREE])
@@ -421,7 +423,7 @@ def _compare_long(queries, q, tables, allowed, j, scratch, n_ranges, k, kept):
 
 @njit(cache=True, nogil=True)
 def _is_new(queries, q, codes, place, tables, j, radii):
-    """Whether no other segment has met this item."""
+    """Whether no other segment has found this item."""
     for i in range(radii.shape[0]):
         if i != j and radii[i] >= 0:
             low, width = tables.lows[i], tables.widths[i]
@@ -433,9 +435,9 @@ def _is_new(queries, q, codes, place, tables, j, radii):
 
 @njit(cache=True, nogil=True)
 def _take(keys, counts, state, k, distance, row):
-    """Keep an item within the bound; the bound falls once k others are nearer.
+    """Keep an item within the bound; the bound shrinks once k others are nearer.
 
-    With k = 0 all items are kept, and a size beyond the room says that there were too many.
+    With k = 0 all items are kept, and SIZE exceeds the room if there were too many.
     """
     key = (distance << ROW_BITS) | row
     if key < state[LIMIT]:
@@ -454,7 +456,7 @@ def _take(keys, counts, state, k, distance, row):
 
 @njit(cache=True, nogil=True)
 def _keep_nearest(keys, counts, state, k):
-    """Make room: only the k nearest so far, and what comes before the last of them, matter."""
+    """Make room: keep the k nearest so far, and note the last of them as the limit."""
     keys.sort()
     counts[:] = 0
     for i in range(k):
@@ -465,7 +467,7 @@ def _keep_nearest(keys, counts, state, k):
 
 @njit(cache=True, nogil=True)
 def _put_in_order(kept):
-    """Drop what is beyond the bound, sort the rest, and give its number."""
+    """Drop the items beyond the bound, sort the rest, and return their number."""
     keys, n = kept.keys, 0
     for i in range(kept.state[SIZE]):
         if keys[i] >> ROW_BITS <= kept.state[BOUND]:

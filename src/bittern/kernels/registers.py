@@ -1,7 +1,7 @@
 """AVX2 registers: what they hold, how distances are looked up in them, and code that does it.
 
 **Registers.**  AVX2 works on registers of 32 bytes.  We use them as 32 *lanes* of one byte each:
-one instruction does the same to all lanes, as NumPy does to the entries of an array.
+one instruction does the same operation on all lanes, as NumPy does on the entries of an array.
 
 **Distances by look-up.**  A code is cut into *nibbles* of four bits.  A nibble has only 16 values,
 so the distances of one nibble of the query from every possible nibble are a table of 16 bytes.
@@ -42,12 +42,12 @@ from numba import config
 from bittern.kernels.bits import declare
 
 LANES = 32  # bytes in a register
-VECTORS = 4  # registers of items in a tile
+VECTORS = 4  # registers per tile
 TILE = LANES * VECTORS
 
 BYTE, INT32, INT64 = (ir.IntType(size) for size in (8, 32, 64))
 VECTOR = ir.VectorType(BYTE, LANES)
-COUNTS = ir.VectorType(INT32, LANES)  # four registers to AVX2; LLVM divides it
+COUNTS = ir.VectorType(INT32, LANES)  # LLVM splits it into four AVX2 registers
 
 #: ``NIBBLE_DISTANCES[q, x]``: the distance of nibble q from nibble x.  The 16 entries stand there
 #: twice, because each half of a register looks up in its own half of the table.
@@ -55,7 +55,7 @@ NIBBLE_DISTANCES = np.tile(
     np.bitwise_count(np.arange(16)[:, None] ^ np.arange(16)).astype(np.uint8), (1, LANES // 16)
 )
 
-Sums = list[list[Any]]  # [query][register], one distance a lane
+Sums = list[list[Any]]  # [query][register], one distance per lane
 
 
 def has_avx2() -> bool:
@@ -71,9 +71,9 @@ def _processor_has_avx2() -> bool:
 
 
 def add_distances(builder: Any, sums: Sums, v: int, tables: list[Any], nibbles: Any) -> None:
-    """Look 32 nibbles up in the table of each query, and add to register v of its sums.
+    """Look up 32 nibbles in the table of each query, and add to register v of its sums.
 
-    A sum that would pass 255 stays there instead of starting again from 0.
+    A sum that would exceed 255 stays at 255 instead of wrapping around to 0.
     """
     shuffle = declare(builder, "llvm.x86.avx2.pshuf.b", VECTOR, [VECTOR, VECTOR])
     add = declare(builder, f"llvm.uadd.sat.v{LANES}i8", VECTOR, [VECTOR, VECTOR])
@@ -84,10 +84,10 @@ def add_distances(builder: Any, sums: Sums, v: int, tables: list[Any], nibbles: 
 def loop(
     builder: Any, bounds: tuple[Any, Any], step: int, sums: Sums, body: Callable[[Any, Sums], None]
 ) -> Sums:
-    """Emit ``for i in range(*bounds, step): body(i, sums)``, at least one turn; give the last sums.
+    """Emit ``for i in range(*bounds, step): body(i, sums)``, never empty; return the last sums.
 
-    LLVM assigns a variable only once.  A value that changes from turn to turn is a *phi*, which is
-    one value where the loop is entered and another where it comes round.
+    LLVM assigns a variable only once.  A value that changes from turn to turn is a *phi*: one value
+    on the first turn, another on each later turn.
     """
     before = builder.block
     turn, after = builder.append_basic_block("turn"), builder.append_basic_block("after")
@@ -108,7 +108,7 @@ def loop(
 
 
 def when(builder: Any, condition: Any, sums: Sums, body: Callable[[], Sums]) -> Sums:
-    """Emit ``if condition: sums = body()``; give the sums after it."""
+    """Emit ``if condition: sums = body()``; return the sums after it."""
     before = builder.block
     inside, after = builder.append_basic_block("inside"), builder.append_basic_block("after")
     builder.cbranch(condition, inside, after)

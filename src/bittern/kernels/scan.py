@@ -3,8 +3,8 @@
 ``blocks[b, w, i]`` is word w of item i of block b: the distances of a block are summed over its
 words into a buffer, which the compiler turns into vector code, and then compared with the bound.
 
-Guaranteed by the caller: arrays are C-contiguous, ``nearest`` comes from :func:`nothing_yet`, k is
-at least 1, and ``allowed`` is a mask over all rows, or empty if all rows are allowed.
+The caller guarantees: arrays are C-contiguous, ``nearest`` comes from :func:`nothing_yet`, k is at
+least 1, and ``allowed`` is a mask over all rows, or empty if all rows are allowed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from bittern.kernels.count.portable import BLOCK, measure
 
-NEARBY = 1 << 17  # bytes of blocks that stay in the cache while all queries pass
+NEARBY = 1 << 17  # bytes of blocks at a time, which stay in the cache while all queries pass
 HIGHEST = np.uint64(1 << 63)
 
 
 class NearestSoFar(NamedTuple):
-    """The k nearest so far of several queries, while a scan goes by in the order of rows.
+    """The k nearest so far of several queries, during a scan in row order.
 
     An item is wanted if it is nearer than ``bounds[q]``: k items at most that far are known, and
-    later ones at exactly that distance come after them.  The bound falls as items are taken, and
-    soon one comparison turns nearly all items away.  Distances are few, so ``counts[q, d]``, the
+    later ones at exactly that distance come after them.  The bound shrinks as items are taken, and
+    soon one comparison rejects nearly all items.  There are few distances, so ``counts[q, d]``, the
     items taken at distance d, is enough to move the bound and to sort by counting.
     """
 
@@ -39,7 +39,7 @@ class NearestSoFar(NamedTuple):
 
 
 def nothing_yet(n_queries: int, k: int, n_bits: int, n: int) -> NearestSoFar:
-    """The record at the beginning of a scan of n items."""
+    """The record at the start of a scan of n items."""
     room = min(2 * k + 64, n)
     return NearestSoFar(
         np.full(n_queries, n_bits + 1),
@@ -79,8 +79,8 @@ def find_nearest(queries, n, blocks, allowed, k, nearest):
 def find_within(queries, n, blocks, radius, allowed, places, rows, distances):
     """Count the items at each distance up to the radius, or write them to their places.
 
-    If ``rows`` is empty, ``places[q, d]`` is raised by the number of items at distance d from query
-    q.  Otherwise each item is written to ``rows[places[q, d]]``, and that place is raised by one.
+    If ``rows`` is empty, ``places[q, d]`` grows by the number of items at distance d from query q.
+     Otherwise each item is written to ``rows[places[q, d]]``, and ``places[q, d]`` grows by one.
     """
     buffer = np.empty(BLOCK, np.uint64)
     step = max(1, NEARBY // (8 * blocks.shape[1] * BLOCK))
@@ -100,9 +100,10 @@ def find_within(queries, n, blocks, radius, allowed, places, rows, distances):
 
 @njit(inline="always")
 def _any_below(buffer, bound):
-    """Whether a distance is below the bound: then their difference wraps to the highest bit.
+    """Whether any distance is below the bound.
 
-    All differences are joined by OR, without a branch, which is vector code.
+    Distance minus bound is unsigned: if it is negative it wraps around, which sets the highest bit.
+    OR over all differences needs no branch, so the compiler vectorises the loop.
     """
     joined = np.uint64(0)
     for i in range(buffer.shape[0]):
@@ -112,7 +113,7 @@ def _any_below(buffer, bound):
 
 @njit(inline="always")
 def take(nearest, q, row, distance, k):
-    """Take an item that is nearer than the bound, from a later row than all before."""
+    """Take an item that is nearer than the bound; its row comes after all rows taken so far."""
     if nearest.sizes[q] == nearest.rows.shape[1]:
         trim(nearest, q, k)
     size = nearest.sizes[q]
@@ -128,7 +129,7 @@ def take(nearest, q, row, distance, k):
 
 @njit(cache=True, nogil=True)
 def trim(nearest, q, k):
-    """Drop what is beyond the bound, and keep of the items at the bound the first that make k."""
+    """Drop the items beyond the bound, and of those at the bound keep the first, up to k in all."""
     rows, distances, bound = nearest.rows[q], nearest.distances[q], nearest.bounds[q]
     spare, kept = k - nearest.nearer[q], 0
     for i in range(nearest.sizes[q]):

@@ -1,16 +1,15 @@
 """Scans for near items with AVX2: a tile of 128 items and three queries at a time.
 
 ``tiles[t, b, i]`` is byte b of item i of tile t, two nibbles to look up as
-:mod:`bittern.kernels.registers` explains.  Sums stop at 255, so they only say which items *may* be
-near enough; these few are compared again by their words::
+:mod:`bittern.kernels.registers` explains.  Sums stop at 255, so they only show which items *may* be near enough; for these few, the exact distance is computed::
 
     three queries × 128 items ──→ sums ──→ is any within its limit? ── no ──→ next tile
                                                    │ yes, rarely
                                                    ↓
                                   those lanes: exact distance, allowed?, take
 
-Guaranteed by the caller: arrays are C-contiguous, the look-up tables come from :func:`lookups_of`,
-and ``allowed`` is a mask over all rows, or empty if all rows are allowed.
+The caller guarantees: arrays are C-contiguous, the look-up tables come from :func:`lookups_of`, and
+``allowed`` is a mask over all rows, or empty if all rows are allowed.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ from bittern.kernels.registers import (
 )
 from bittern.kernels.scan import take
 
-TOGETHER = 3  # queries: with their sums of four registers each, they fill the registers
-NEARBY = 1 << 17  # bytes of tiles that stay in the cache while all queries pass
-MOST_WORDS = 4  # longer codes would have too many sums stopped at 255
+TOGETHER = 3  # queries: their sums take four registers each, which fills the registers
+NEARBY = 1 << 17  # bytes of tiles at a time, which stay in the cache while all queries pass
+MOST_WORDS = 4  # with longer codes, too many sums would stop at 255
 
 
 def tiles_of(packed: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -123,8 +122,8 @@ def _offer(queries, q, words, start, sums, limit, allowed, k, nearest):
 def find_within(queries, lookups, words, tiles, radius, allowed, places, rows, distances):
     """Count the items at each distance up to the radius, or write them to their places.
 
-    If ``rows`` is empty, ``places[q, d]`` is raised by the number of items at distance d from query
-    q.  Otherwise each item is written to ``rows[places[q, d]]``, and that place is raised by one.
+    If ``rows`` is empty, ``places[q, d]`` grows by the number of items at distance d from query q.
+     Otherwise each item is written to ``rows[places[q, d]]``, and ``places[q, d]`` grows by one.
     """
     sums = np.empty((TOGETHER, TILE), np.uint8)
     limits = np.full(TOGETHER, min(radius, 255), np.uint8)
@@ -163,7 +162,7 @@ def _place(queries, q, words, start, sums, radius, allowed, out):
 def _sum_tile(
     typing_context: Any, tiles: Any, t: Any, lookups: Any, group: Any, limits: Any, sums: Any
 ) -> Any:
-    """Fill ``sums`` with distances of tile t; bit j says if one of query j is within its limit."""
+    """Fill ``sums`` with distances of tile t; bit j is set if query j has one within its limit."""
     signature = types.int64(tiles, types.intp, lookups, types.intp, limits, sums)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

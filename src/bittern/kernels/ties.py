@@ -4,8 +4,8 @@ A tie of ``n`` items, ``r`` of them relevant, comes after ``before`` items of wh
 relevant.  The formulas are derived in ``docs/maths``.  Rows of ``total`` and ``relevant`` are the
 ties of one query from nearest to farthest; ``cutoffs[q]`` is the number of ranks that count.
 
-Guaranteed by the callers in ``bittern.metrics``: arrays are of one shape and C-contiguous, counts
-are not negative, cut-offs are at least 1.  Each kernel has a NumPy twin in
+The callers in ``bittern.metrics`` guarantee: arrays have the same shape and are C-contiguous,
+counts are not negative, cut-offs are at least 1.  Each kernel has a NumPy twin in
 ``tests/kernels/twins/tie_reference.py``.
 """
 
@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numba import njit
 
-NEGLIGIBLE = 1e-18  # probability below which the rest of a sum is left out
+NEGLIGIBLE = 1e-18  # probability below which we stop summing
 
 
 @njit(cache=True, nogil=True)
@@ -36,7 +36,7 @@ def harmonic_difference(low, high):
 
 @njit(cache=True, nogil=True)
 def _correction(x):
-    """H_{x - 1/2} less ln x and Euler's constant, to 1e-14 from x = 16.5 on."""
+    """H_{x - 1/2} minus ln x and Euler's constant, accurate to 1e-14 for x >= 16.5."""
     s = 1.0 / (x * x)
     return s * (1 / 24 - s * (7 / 960 - s * (31 / 8064 - s * (127 / 30720))))
 
@@ -113,7 +113,7 @@ def _miss(n, r, ranks):
 
 @njit(cache=True, nogil=True)
 def reciprocal_ranks(total, relevant, cutoffs, out):
-    """Fill ``out[q]`` with the expected reciprocal rank of the first relevant item, 0 beyond."""
+    """Fill ``out[q]`` with the expected reciprocal rank of the first relevant item."""
     for q in range(total.shape[0]):
         before = np.int64(0)
         out[q] = 0.0

@@ -1,9 +1,9 @@
-"""How many items lie at each distance from each query, split by relevance.
+"""Count the items at each distance from each query, by relevance.
 
 The database comes as *planes*: ``planes[w, i]`` is word w of item i.  A kernel adds to
 ``counts[q, v, d]``, the items at distance d from query q whose relevance has level v.
 
-Not checked here, guaranteed by ``bittern.relevance``: arrays are C-contiguous, ``counts`` is
+``bittern.relevance`` guarantees, and nothing here checks: arrays are C-contiguous, ``counts`` is
 ``(n_queries, n_levels, n_bits + 1)`` uint32, and no count exceeds 32 bits.  Each kernel has a NumPy
 twin in ``tests/kernels/twins``; ``docs/maths/counting.md`` explains the method.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-AVX2_WORDS = 4  # sums in bytes are enough for codes of this many words
+AVX2_WORDS = 4  # longest codes whose distances can be summed in bytes
 
 
 def count_ranges(
@@ -43,9 +43,9 @@ def count_categories(
 ) -> None:
     """Add to ``counts[q, v, d]``: items at distance d that share v tags with q.
 
-    At most 1 if not graded.  Items with the same tags are a *category*: ``categories[i]`` is the
-    category of item i, ascending; ``starts[c]`` is where category c begins; ``masks[w, c]`` is word
-    w of its tags.
+    Without ``graded``, v is at most 1.  Items with the same tags are a *category*:
+    ``categories[i]`` is the category of item i, ascending; ``starts[c]`` is where category c
+    begins; ``masks[w, c]`` is word w of its tags.
     """
     kernels = kernels_for(len(planes), most_words=1)
     kernels.count_categories(
@@ -54,9 +54,9 @@ def count_categories(
 
 
 def kernels_for(n_words: int, most_words: int) -> ModuleType:
-    """The AVX2 kernels if they take codes of this length and this processor has AVX2.
+    """The AVX2 kernels, if they support this code length and this processor has AVX2.
 
-    Imported here, because compiled code loads slowly.
+    They are imported here, because compiled code loads slowly.
     """
     from bittern.kernels.count import avx2, portable
     from bittern.kernels.registers import has_avx2

@@ -9,8 +9,8 @@ by categories (tags)      one word              two, one table per relevance
 ========================  ====================  ==============================
 
 :mod:`bittern.kernels.count.slots` finds the slots; here they are counted, and the joint tables are
-summed up to histograms.  Padding of the last tile is counted too, as items whose bits are all 0:
-they lie at the distance of the query's own number of bits, and are subtracted there.
+summed into histograms.  The padding of the last tile is counted too, as items whose bits are all 0.
+Their distance is the number of set bits of the query, so they are subtracted there.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ROWS_OF_ONE_WORD = 128  # of two queries whose codes have one word
 PARTS = HALVES_OF_TWO // LANES  # of a row, as ``take_row`` takes them
 SHIFTS = HALVES_OF_TWO // 16  # different rotations of a row, which is rotated by 16 d
 TOGETHER = 8  # queries whose relevance to an item is one byte
-MOST_TAGS = 1 << 25  # bytes, for one byte a tag and category
+MOST_TAGS = 1 << 25  # bytes, one per tag and category
 ONE = np.uint32(1)
 
 
@@ -89,8 +89,9 @@ def count_categories(
 ) -> None:
     """Add to ``counts[q, v, d]``: items at distance d that share v tags with q.
 
-    At most 1 if not graded.  Codes have one word.  ``categories[i]`` is the category of item i,
-    ascending; ``starts[c]`` is where category c begins; ``masks[w, c]`` is word w of its tags.
+    Without ``graded``, v is at most 1.  Codes have one word.  ``categories[i]`` is the category of
+    item i, ascending; ``starts[c]`` is where category c begins; ``masks[w, c]`` is word w of its
+    tags.
     """
     tiles, n_categories = tiles_of(planes), masks.shape[1]
     level = np.uint8 if counts.shape[1] <= 256 else np.uint16
@@ -120,10 +121,11 @@ def count_categories(
 
 @njit(cache=True, nogil=True)
 def _count_ranges_of_three(queries, database, tiles, starts, stops, scratch, counts):
-    """Whole tiles inside the queries' common range, and all outside it, are counted by slots.
+    """Count whole tiles inside the queries' common range, and all items outside it, by slots.
 
     Items at the two ends of the range share a tile with others: they are counted as outside, and
-    moved inside one by one.  Queries without a common range have all their items moved so.
+    moved inside one by one.  For queries without a common range, all relevant items are moved this
+    way.
     """
     n_queries, n_tiles, n_distances = queries.shape[0], tiles.shape[0], counts.shape[2]
     padding = np.uint32(n_tiles * TILE - database.shape[0])
@@ -140,7 +142,7 @@ def _count_ranges_of_three(queries, database, tiles, starts, stops, scratch, cou
             near = far = 0
         exact = True
         first, last = 0, near
-        for part in range(3):  # before the range, behind it, inside it
+        for part in range(3):  # before the range, after it, inside it
             if part == 1:
                 first, last = far, n_tiles
             elif part == 2:
@@ -180,7 +182,7 @@ def _count_tiles_of_three(tiles, first, last, scratch):
 def _sum_joint_of_three(scratch, histograms):
     """Add the joint table to the histogram of each query, and clear it.
 
-    False if an item was 64 bits away, which makes the counts void.
+    Returns False if an item was 64 bits away: then the counts are wrong.
     """
     joint, columns, bounds, words = scratch.joint, scratch.columns, scratch.bounds, scratch.words
     if take_extent(scratch) >= ROWS_OF_THREE:
@@ -197,7 +199,7 @@ def _sum_joint_of_three(scratch, histograms):
                 histograms[1, np.uint64(2 * e) + (odd ^ differ)] += here
         histograms[0, d] += total
     differ = popcount(words[0, 0] ^ words[2, 0]) & np.uint64(1)
-    for parity in range(2):  # of d, which also says how the row was rotated
+    for parity in range(2):  # of d, which also determines how the row was rotated
         for f in range(bounds[2, 0] >> 1, (bounds[2, 1] >> 1) + 1):
             here = columns[parity, (f + 16 * parity + MIDDLE) & 31]
             if here > 0:
@@ -224,7 +226,7 @@ def _count_ranges_of_two(queries, planes, tiles, starts, stops, scratch, counts)
             near = far = 0
         exact = True
         first, last = 0, near
-        for part in range(3):  # before the range, behind it, inside it
+        for part in range(3):  # before the range, after it, inside it
             if part == 1:
                 first, last = far, n_tiles
             elif part == 2:
@@ -277,7 +279,7 @@ def _count_tiles_of_two(tiles, first, last, scratch):
 
 @njit(cache=True, nogil=True)
 def _sum_joint_if_exact(scratch, histograms):
-    """Add the joint table to two histograms and clear it; False if an item was too far away."""
+    """Add the joint table to two histograms and clear it; return False if an item was too far."""
     if take_extent(scratch) >= ROWS_OF_TWO - 1:
         clear(scratch.joint.reshape(-1))
         return False
@@ -360,7 +362,7 @@ def _count_categories(
 
 @njit(cache=True, nogil=True)
 def _spread_tags(masks, tags):
-    """Set ``tags[t, c]`` to 1 where category c has tag t, else 0."""
+    """Set ``tags[t, c]`` to 1 where category c has tag t, otherwise to 0."""
     for t in range(tags.shape[0]):
         row, words, shift = tags[t], masks[t // 64], np.uint64(t % 64)
         for c in range(row.shape[0]):

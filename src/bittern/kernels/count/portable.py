@@ -1,6 +1,6 @@
 """Counting kernels for any processor, and for codes of any length.
 
-**Codes of one word.**  What limits a loop of popcounts is the increment in memory.  So a pair of
+**Codes of one word.**  A loop of popcounts is limited by the increments in memory.  So a pair of
 queries shares a *joint table*, whose entry ``[d, e]`` counts the items at distance d from the first
 and e from the second: one increment serves two distances.  The sums of its rows and of its columns
 are the two histograms::
@@ -30,10 +30,10 @@ from bittern.kernels.bits import popcount
 
 STRIDE = 128  # entries in a row of the joint table: 65 distances, rounded up to a power of two
 SHIFT = np.uint64(7)  # multiplies by STRIDE
-WIDE = 256  # the same where a distance comes twice, relevant or not
+WIDE = 256  # the same with each distance twice: relevant or not
 WIDE_SHIFT = np.uint64(8)
 BLOCK = 256  # items whose distances are held at once
-NEARBY = 1 << 15  # words of the database that stay in the cache while all queries pass
+NEARBY = 1 << 15  # words of the database at a time, which stay in the cache while all queries pass
 ONE = np.uint32(1)
 
 
@@ -61,8 +61,8 @@ def count_categories(
 ) -> None:
     """Add to ``counts[q, v, d]``: items at distance d that share v tags with q.
 
-    At most 1 if not graded.  ``categories[i]`` is the category of item i, ascending; ``starts[c]``
-    is where category c begins; ``masks[w, c]`` is word w of its tags.
+    Without ``graded``, v is at most 1.  ``categories[i]`` is the category of item i, ascending;
+    ``starts[c]`` is where category c begins; ``masks[w, c]`` is word w of its tags.
     """
     tags = query_masks, masks, graded
     if len(planes) == 1:
@@ -76,7 +76,7 @@ def count_categories(
 
 @njit(cache=True, nogil=True)
 def count_ranges_of_one_word(queries, planes, starts, stops, counts):
-    """Count four queries at a time; if they have one range, the inside and the outside in turn."""
+    """Count four queries at a time; if they share one range, inside and outside in turn."""
     database = planes[0]
     tables = np.zeros((2, 65 * STRIDE), np.uint32)
     n_quads = queries.shape[0] // 4
@@ -166,7 +166,7 @@ def count_categories_of_one_word(
     levels = np.empty((4, masks.shape[1]), np.uint16)
     offsets = np.zeros((2, masks.shape[1]), np.uint32)
     words = np.zeros(4, np.uint64)
-    spare = np.zeros((4, 2 * n_distances), np.uint32)  # the last four queries may be fewer
+    spare = np.zeros((4, 2 * n_distances), np.uint32)  # for a last group of fewer than four queries
     for q in range(0, n_queries, 4):
         width = min(4, n_queries - q)
         shared_tags(query_masks[q : q + width], masks, graded, levels)
@@ -284,7 +284,7 @@ def measure(query, planes, start, out):
 
 @njit(cache=True, nogil=True)
 def count_categories_of_words(queries, planes, categories, query_masks, masks, graded, counts):
-    """Count one query at a time; a category's level says which histogram its items go to."""
+    """Count one query at a time; a category's level selects the histogram of its items."""
     n = planes.shape[1]
     n_queries, n_distances = queries.shape[0], counts.shape[2]
     flat = counts.reshape(n_queries, -1)
@@ -320,7 +320,7 @@ def move_listed(queries, database, offsets, items, levels, counts):
 
 @njit(cache=True, nogil=True)
 def remove_listed(queries, database, items, levels, counts):
-    """Take item ``items[q]``, of level ``levels[q]``, out of the counts of query q; -1 is none."""
+    """Take item ``items[q]``, of level ``levels[q]``, out of the counts of query q; -1 for none."""
     for q in range(queries.shape[0]):
         if items[q] >= 0:
             d = 0
@@ -331,9 +331,10 @@ def remove_listed(queries, database, items, levels, counts):
 
 @njit(cache=True, nogil=True)
 def shared_tags(query_masks, planes, graded, levels):
-    """Fill ``levels[q, c]`` with the number of tags that q and c share, at most 1 if not graded.
+    """Fill ``levels[q, c]``: number of tags that q and c share, at most 1 without ``graded``.
 
-    ``planes[w, c]`` is word w of the mask of c: with one word at a time the loops are vector code.
+    ``planes[w, c]`` is word w of the mask of c: one word at a time, so that the compiler vectorises
+    the loops.
     """
     n_words, n = planes.shape
     for q in range(query_masks.shape[0]):

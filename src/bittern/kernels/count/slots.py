@@ -17,9 +17,9 @@ depend on the item: the lost bit follows from the first distance d.  Slots are l
     two queries, by relevance     bits 15 and 14 say to which of the two queries the item is
                                   relevant; codes have one word, so that d needs only seven bits
 
-What is XORed or added makes neighbouring distances fall into different sets of the cache.
-Distances of 64 (three queries), or of 255 and more (two), do not fit; the kernels notice them by
-the greatest distance seen.
+The XOR and the additions spread neighbouring distances over different sets of the cache. Distances
+of 64 (three queries), or of 255 and more (two), do not fit; the kernels detect them by the greatest
+distance seen.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from bittern.kernels.registers import (
 )
 
 NIBBLES = 16  # in a word
-LAG = 2  # tiles between finding slots and counting them, so that the counting does not wait
+LAG = 2  # tiles between finding slots and counting them, so that counting never waits
 STEPS = 2  # nibbles in one turn of the loop: with more, the compiler runs out of registers
 MIDDLE = 8  # puts the commonest distances of 64-bit codes into the middle of a cache line
 ONE = np.uint32(1)
@@ -122,10 +122,10 @@ def scratch_for(
 
 @njit(inline="always")
 def load_queries(queries, q, scratch):
-    """Take the queries from q on, and make their look-up tables; too few repeat the last."""
+    """Take the queries from q on, and make their look-up tables; missing ones repeat the last."""
     words, lookups = scratch.words, scratch.lookups
     for j in range(words.shape[0]):
-        for k in range(lookups.shape[0]):  # (not by constants: loops unrolled compile slowly)
+        for k in range(lookups.shape[0]):  # not a constant bound: unrolled loops compile slowly
             word = queries[min(q + j, queries.shape[0] - 1), k // NIBBLES]
             words[j, k // NIBBLES] = word
             nibble = (word >> np.uint64(k % NIBBLES * 4)) & np.uint64(15)
@@ -136,7 +136,7 @@ def load_queries(queries, q, scratch):
 
 @njit(inline="always")
 def take_extent(scratch):
-    """Fill ``bounds`` from ``extent``, reset that, and give the greatest distance of any query."""
+    """Fill ``bounds`` from ``extent``, reset it, and return the greatest distance of any query."""
     extent, bounds = scratch.extent, scratch.bounds
     greatest = 0
     for j in range(bounds.shape[0]):
@@ -168,7 +168,7 @@ def clear(flat):
 
 @intrinsic
 def take_row(typing_context: Any, joint: Any, row: Any, columns: Any, target: Any) -> Any:
-    """Add row ``row`` of 32 counts to row ``target`` of ``columns``, clear it, and give its sum."""
+    """Add row ``row`` of 32 counts to row ``target`` of ``columns``, clear it, return its sum."""
     signature = types.uint32(joint, types.intp, columns, types.intp)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -224,7 +224,7 @@ def _slot_finder(n_queries: int, count: bool, by_relevance: bool = False) -> Any
             first_word, further = (ir.Constant(INT64, 0), word), (word, n_nibbles)
             zeros = [[constant(0)] * VECTORS for _ in range(n_queries)]
             sums = _sum_distances(builder, tile, tables, first_word, zeros, between)
-            if n_queries == 2:  # three queries have codes of one word
+            if n_queries == 2:  # (three queries have codes of one word)
                 has_more = builder.icmp_signed("<", *further)
                 of_word = sums
                 sums = when(
@@ -285,7 +285,7 @@ def _slot_of_two(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _store_slots(builder: Any, low: Any, high: Any, pointer: Any) -> None:
-    """Write 32 slots of 16 bits: low and high bytes in turn, 16 items to a register."""
+    """Write 32 slots of 16 bits: low and high bytes interleaved, 16 items per register."""
     for half in range(2):
         pairs = [x for i in range(16) for x in (16 * half + i, LANES + 16 * half + i)]
         whole = builder.shuffle_vector(low, high, ir.Constant(COUNTS, pairs))
