@@ -94,7 +94,7 @@ def test_saved_shards_add_up(path):
 @pytest.mark.parametrize("name", ["p.npy", "p", "p.NPZ", "p.txt"])
 def test_an_unknown_ending_is_refused_and_nothing_written(tmp_path, name):
     profile = PROFILES["codes"](None)
-    with pytest.raises(InputError, match=r"a profile is saved as \.npz"):
+    with pytest.raises(InputError, match=r"save a profile as \.npz"):
         profile.save(tmp_path / name)
     assert names_in(tmp_path) == []
 

@@ -105,7 +105,7 @@ def test_the_excluded_item_is_neither_hit_nor_missing():
 
 
 def test_an_item_hit_twice_is_refused():
-    with pytest.raises(InputError, match=r"item 4 was hit twice by query 1"):
+    with pytest.raises(InputError, match=r"query 1 hit item 4 twice"):
         TieProfile.from_hits([[0, 1], [4, 4], [0, 1]], [[0, 1], [2, 3], [0, 1]], TRUTH)
     # One item hit by two queries is not a repetition, nor are two empty places.
     TieProfile.from_hits([[0, -1, -1]] * 3, [[0, 1, 1]] * 3, TRUTH)

@@ -111,7 +111,7 @@ class Codes:
         lengths = sorted({part.n_bits for part in parts})
         if len(lengths) != 1:
             raise InputError(
-                "Codes: concatenate takes at least one collection, all of the same length,  "
+                "Codes: concatenate takes at least one collection, all of the same length, "
                 f"got lengths {lengths}."
             )
         return cls(np.concatenate([part.words for part in parts]), lengths[0])

@@ -145,7 +145,7 @@ def _find(names: list[str], known: tuple[str, ...], path: str | os.PathLike[str]
         if name in names:
             return name
     raise FileError(
-        f"{path}: has no {what}; their array must be called {', '.join(known)},  "
+        f"{path}: has no {what}; their array must be called {', '.join(known)}, "
         f"and the file has {', '.join(sorted(names)) or 'no arrays'}."
     )
 

@@ -222,8 +222,8 @@ class _Worker:
         killed = code is not None and code < 0
         if not self.is_ready and not killed:
             raise BitternError(
-                f"{self.owner}: a process ended before its first task; in a script, call {self.owner}() "
-                "below `if __name__ == '__main__':`."
+                f"{self.owner}: a process ended before its first task; in a script, "
+                f"call {self.owner}() below `if __name__ == '__main__':`."
             )
         how = f"signal {-code}" if killed else f"exit code {code}"
         return ProcessEndedError(f"the process ended with {how}; use fewer jobs if memory ran out.")

@@ -99,7 +99,7 @@ def test_two_names_of_vectors_make_two_modalities(write):
 
 def test_modalities_have_the_same_rows(tmp_path):
     np.savez(tmp_path / "a.npz", image=X, text=X[:2])
-    with pytest.raises(FileError, match=r"a\.npz: vectors differ in rows; the file has 'image'"):
+    with pytest.raises(FileError, match=r"a\.npz: vectors differ in length; the file has 'image'"):
         ARRAYS.load(tmp_path, vectors=["text", "image"])
 
 
@@ -190,18 +190,22 @@ def test_rows_of_several_lengths_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "options", "says"),
     [
-        ({"a": X, "b": X}, {}, "which array has the vectors is not clear; say vectors='a'"),
+        ({"a": X, "b": X}, {}, "several arrays may be the vectors; choose one, like vectors='a'"),
         ({"a": Y}, {}, "no array is 2-D numbers"),
-        ({"a": X, "b": Y, "c": Y}, {}, "the labels is not clear; say labels='b', or labels=None"),
-        ({"a": X, "y": Y, "labels": Y}, {}, "labels may be labels or y; say labels='labels'"),
+        ({"a": X, "b": Y, "c": Y}, {}, "the labels; choose one, like labels='b', or labels=None"),
+        (
+            {"a": X, "y": Y, "labels": Y},
+            {},
+            "labels may be labels or y; choose one: labels='labels'",
+        ),
         ({"a": X}, {"vectors": "b"}, "no array is called 'b'"),
         ({"vectors": X}, {"vectors": "vectro"}, "did you mean 'vectors'"),
         ({"a": X}, {"labels": "y"}, "no array is called 'y'"),
-        ({"a": X, "b": Y}, {"vectors": "b"}, "vectors are numbers in at least 2 dimensions"),
-        ({"a": X, "id": np.zeros(5, int)}, {}, "ids must be distinct, those in 'id' are not"),
-        ({"a": X, "id": np.arange(5) / 2}, {}, "ids are text or whole numbers, 'id' is"),
+        ({"a": X, "b": Y}, {"vectors": "b"}, "vectors must be numbers in at least 2 dimensions"),
+        ({"a": X, "id": np.zeros(5, int)}, {}, "ids must be distinct, but those in 'id' are not"),
+        ({"a": X, "id": np.arange(5) / 2}, {}, "ids must be text or whole numbers, 'id' is"),
         ({"a": X, "tags": 2 * (X > 3)}, {}, "tags are 0 or 1"),
-        ({"a": X, "tags": X > 3}, {"tag_names": ["p"]}, "has 4 tags, and there are 1 names"),
+        ({"a": X, "tags": X > 3}, {"tag_names": ["p"]}, "has 4 tags, but there are 1 names"),
         ({"a": X, "y": Y}, {"class_names": ["p", "q"]}, "must be 0 to 1, for 2 names of classes"),
         ({"a": X, "y": Y / 2}, {}, "'y' must be whole numbers or strings"),
         ({"a": X[:0]}, {}, "has no rows|no array is 2-D numbers"),
@@ -324,7 +328,7 @@ def test_rows_of_several_lengths_in_hdf5_are_no_labels(tmp_path):
         file["vectors"] = X
         ragged = file.create_dataset("labels", (5,), h5py.vlen_dtype(np.int32))
         ragged[0] = [1, 2, 3]
-    with pytest.raises(FileError, match="labels are numbers or text, 'labels' is"):
+    with pytest.raises(FileError, match="labels must be numbers or text, 'labels' is"):
         ARRAYS.load(tmp_path)
 
 

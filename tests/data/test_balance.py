@@ -170,7 +170,7 @@ GOLDEN_ORDER = [7, 9, 4, 3, 0, 6, 5, 2, 8, 1]
             lambda: ByRarestLabel(np.eye(2, dtype=bool)[[0, 0, 0, 1]], ("a", "b")).sample(
                 4, np.arange(4), Shuffler(), "x"
             ),
-            r"x: 2 items needed for label 'b', 1 are left",
+            r"x: 2 items needed for 'b', but 1 are left",
         ),
         (
             lambda: AtRandom().sample(3, np.arange(2), Shuffler(), "x"),

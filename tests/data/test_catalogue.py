@@ -48,7 +48,9 @@ def test_a_root_may_hold_all_data_or_be_the_set_itself(tmp_path, monkeypatch):
 
 
 def test_your_own_data_needs_a_place():
-    with pytest.raises(bt.InputError, match=r"say where your data is: load\('arrays', root=PATH\)"):
+    with pytest.raises(
+        bt.InputError, match=r"pass the path of your data: load\('arrays', root=PATH\)"
+    ):
         bt.load("arrays")
 
 

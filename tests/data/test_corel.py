@@ -154,7 +154,7 @@ def test_category_folders(tmp_path):
     assert corel.load(tmp_path, min_images=1, categories=2).class_names == ("Birds", "CD2/Tigers")
     with pytest.raises(FileError, match=r"no category has min_images=90 images; .* has 3"):
         corel.load(tmp_path)
-    with pytest.raises(FileError, match=r"has 3 categories that are large enough, not 63"):
+    with pytest.raises(FileError, match=r"has only 3 categories that are large enough, not 63"):
         corel.load(tmp_path, min_images=1, categories=63)
     with pytest.raises(UnknownNameError, match="did you mean 'Birds'"):
         corel.load(tmp_path, min_images=1, categories=["Bird"])

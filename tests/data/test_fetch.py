@@ -136,7 +136,7 @@ def test_without_a_checksum_nothing_is_continued(site, tmp_path):
 @pytest.mark.parametrize("checksum", ["0" * 64, "md5:" + "0" * 32])
 def test_a_file_of_another_checksum_never_takes_the_name(site, tmp_path, checksum):
     spec = spec_of(RemoteFile(site["url"] + "/a.bin", "a.bin", checksum))
-    with pytest.raises(FileError, match=r"a\.bin: toy could not be downloaded .*by other means"):
+    with pytest.raises(FileError, match=r"a\.bin: toy could not be downloaded .*another way"):
         fetch(spec, tmp_path)
     assert list((tmp_path / "toy").iterdir()) == []
 
@@ -148,9 +148,7 @@ def test_where_the_network_refuses_it_says_which_file_to_put_where(tmp_path, url
         fetch(spec, tmp_path)
     said = str(caught.value)
     assert said.startswith(f"{tmp_path / 'toy' / 'a.bin'}: toy could not be downloaded (")
-    assert said.endswith(
-        f"; get {url} by other means and put it there, with the checksum {SHA256}."
-    )
+    assert said.endswith(f"; get {url} another way and put it there, with the checksum {SHA256}.")
     assert "\n" not in said
 
 
@@ -174,7 +172,7 @@ def test_nothing_is_printed(site, tmp_path, capfd):
 
 
 def test_a_dataset_without_an_address_says_what_it_needs(tmp_path):
-    with pytest.raises(FileError, match=r"toy cannot be downloaded; put there a\.bin"):
+    with pytest.raises(FileError, match=r"toy cannot be downloaded; put these files there: a\.bin"):
         fetch(spec_of(), tmp_path)
 
 

@@ -180,8 +180,8 @@ def test_whole_numbers_are_labels_too(pets):
         ("cat/a.jpg,,red", r"line 2: the label must be a word"),
         ("cat/a.jpg", r"line 2: the label must be a word"),
         (",cat,", r"line 2: a row must have a path"),
-        ("../x.jpg,cat,", r"line 2: '\.\./x\.jpg' lies outside"),
-        ("/etc/passwd,cat,", r"line 2: '/etc/passwd' lies outside"),
+        ("../x.jpg,cat,", r"line 2: '\.\./x\.jpg' is outside"),
+        ("/etc/passwd,cat,", r"line 2: '/etc/passwd' is outside"),
         ("cat/a.jpg,cat,a,b", r"line 2: has 4 cells under 3 columns"),
         ('cat/a.jpg,cat,"[1]"', r"line 2: tags must be words"),
         ('cat/a.jpg,cat,"[red"', r"line 2: tags start like a JSON list"),
@@ -202,7 +202,7 @@ def test_a_wrong_row_is_refused_with_its_line(pets, rows, says):
     [
         (
             '{"path": "cat/a.jpg"}\n{"path": "dog/b.PNG", "label": "x"}',
-            r"line 1: has no label, though 1",
+            r"line 1: has no label, but 1",
         ),
         ('{"path": "cat/a.jpg", "label": null}', r"line 1: the label must be .*None"),
         ('{"path": "cat/a.jpg", "label": 1.5}', r"line 1: the label must be"),
@@ -224,7 +224,7 @@ def test_a_wrong_line_of_json_is_refused(pets, content, says):
 def test_other_refusals(pets, tmp_path):
     with pytest.raises(FileError, match="no such folder"):
         folder.load(tmp_path / "nowhere")
-    with pytest.raises(FileError, match="is a file, a folder was expected"):
+    with pytest.raises(FileError, match="is a file, not a folder"):
         folder.load(pets / "cat" / "a.jpg")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match=r"has no images; .*\.jpg"):
@@ -240,7 +240,7 @@ def test_other_refusals(pets, tmp_path):
     with pytest.raises(FileError, match="label is repeated"):
         folder.load(pets)
     write(pets / "manifest.jsonl", JSONL)
-    with pytest.raises(FileError, match="say which"):
+    with pytest.raises(FileError, match="choose one"):
         folder.load(pets)
 
 

@@ -91,7 +91,7 @@ def test_the_mapped_numbers_are_found_behind_matlabs_header(tmp_path):
             "'ndxtrain' must be whole numbers from 1 to 6",
         ),
         ({"gist": GIST, "ndxtrain": np.array([[1.5]])}, "'ndxtrain' must be whole numbers"),
-        ({"gist": GIST, "ndxtrain": np.array([[2.0, 2]])}, "'ndxtrain' names a row twice"),
+        ({"gist": GIST, "ndxtrain": np.array([[2.0, 2]])}, "'ndxtrain' repeats a row"),
     ],
 )
 def test_wrong_variables_are_refused_by_name(tmp_path, write, variables, says):

@@ -187,7 +187,7 @@ def test_images_are_read_when_asked_for(folder):
         ),
         ("Low_Level_Features/BoW_int.dat", ("0 " * 500 + "\n") * 5, r"has 5 rows for 6 images"),
         ("NUS_WID_Tags/Final_Tag_List.txt", "red\n", r"Final_Tag_List\.txt: must name 5,018"),
-        ("NUS_WID_Tags/All_Tags.txt", "1 red\n" * 6, r"All_Tags\.txt: line 1 is of image 1"),
+        ("NUS_WID_Tags/All_Tags.txt", "1 red\n" * 6, r"All_Tags\.txt: line 1 is for image 1"),
         ("NUS_WID_Tags/All_Tags.txt", "1 red\n" * 7, r"All_Tags\.txt: has more than the 6"),
     ],
 )

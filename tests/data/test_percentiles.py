@@ -138,7 +138,10 @@ def test_order_statistics_by_bits(numbers, data):
         (lambda: distance_percentiles(np.eye(3), [5], sample=0), r"sample must be at least 1"),
         (lambda: distance_percentiles(np.eye(3), [5], memory=9), r"memory must be at least"),
         (lambda: distance_percentiles([1.0, 2.0], [5]), r"must be 2-D"),
-        (lambda: distance_percentiles([[1e200], [0.0]], [5]), r"have squares beyond doubles"),
+        (
+            lambda: distance_percentiles([[1e200], [0.0]], [5]),
+            r"the squares of train_vectors overflow",
+        ),
     ],
 )
 def test_bad_input_says_what_rule_it_broke(call, says):

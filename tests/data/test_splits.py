@@ -341,16 +341,19 @@ TWO = dataset(labels=[0] * 590 + [1] * 10)
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: make_split("cifar-s1", NO_LABELS), r"cifar-s1: needs class labels, made has none"),
+        (
+            lambda: make_split("cifar-s1", NO_LABELS),
+            r"cifar-s1: needs class labels, but made has none",
+        ),
         (
             lambda: make_split("cifar-s1", TWO),
             r"cifar-s1: queries: 200 items over 2 classes need 100 of class 'class 1', 10 are left",
         ),
         (lambda: make_split("cifar-s2", NO_LABELS), r"publisher's test and training sets, made"),
-        (lambda: make_split("nuswide-21", NO_LABELS), r"nuswide-21: needs tags, made has none"),
+        (lambda: make_split("nuswide-21", NO_LABELS), r"nuswide-21: needs tags, but made has none"),
         (
             lambda: make_split("nuswide-21", LABELLED),
-            r"nuswide-21: needs 21 labels, made uses 12; give n_labels=",
+            r"nuswide-21: needs 21 labels, made uses 12; pass n_labels=",
         ),
         (
             lambda: make_split("labelme-20k", NO_LABELS),
@@ -370,7 +373,7 @@ TWO = dataset(labels=[0] * 590 + [1] * 10)
         ),
         (
             lambda: make_split("improved", NO_LABELS, train=600),
-            r"of 1,000 items none is left for the database after queries 100, train 600",
+            r"no item of 1,000 is left for the database after queries 100, train 600",
         ),
         (lambda: make_split("corel", NO_LABELS), r"corel: needs categories as class labels"),
         (
@@ -426,10 +429,13 @@ def split_of(**sets):
         ({"train": [2, 2]}, r"mine: train must be distinct positions, got 2 of which 1 differ"),
         ({"train": [10]}, r"mine: train must lie in \[0, 10\), got 10"),
         ({"train": [0.5]}, r"mine: train must be a 1-D array of whole numbers"),
-        ({"train": [2]}, r"mine: train and database must be disjoint, they share 1 items, the fir"),
+        (
+            {"train": [2]},
+            r"mine: train and database must be disjoint, but share 1 items, the first",
+        ),
         (
             {"train": [3], "parts": (("train", "database"),)},
-            r"mine: train must lie inside database, 1 items do not, the first at position 3",
+            r"mine: train must be inside database, but 1 items are not, the first at position 3",
         ),
         ({"parts": (("train", "gallery"),)}, r"parts are pairs of"),
         ({"validation_queries": [4]}, r"queries and a database or neither, got 1 and 0"),
@@ -499,5 +505,5 @@ def test_a_changed_file_is_refused(tmp_path):
     with np.load(path) as stored:
         arrays = dict(stored)
     np.savez(path, **{**arrays, "database": np.array([1, 3])})
-    with pytest.raises(FileError, match=rf"{split_of().fingerprint} was written"):
+    with pytest.raises(FileError, match=rf"but states {split_of().fingerprint}"):
         Split.load(path)

@@ -161,7 +161,7 @@ def test_odd_files_are_refused_by_name(folder, name, content, says):
         ("", r"transcripts\.tsv: has no lines"),
         (
             "video1\ta\n",
-            r"no transcript belongs to a shot with a keyframe; the first is of 'video1'",
+            r"no transcript belongs to a shot with a keyframe; the first is for 'video1'",
         ),
     ],
 )

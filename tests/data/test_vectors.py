@@ -52,16 +52,16 @@ def test_any_number_of_rows_and_any_dimension(tmp_path_factory, n, dim, ending):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "has no vectors, the file has 0 bytes"),
-        (b"\x02\0", "has no vectors, the file has 2 bytes"),
+        (b"", "has no vectors, only 0 bytes"),
+        (b"\x02\0", "has no vectors, only 2 bytes"),
         (struct.pack("<i", 0), "cannot have dimension 0"),
         (struct.pack("<i", -3), "cannot have dimension -3"),
         (struct.pack("<i", 2**31 - 1), "cannot have dimension 2147483647"),
-        (vecs([[1, 2, 3]], "fvecs")[:-1], "is truncated or of another type"),
-        (vecs([[1, 2, 3]], "fvecs") + b"\0", "is truncated or of another type"),
+        (vecs([[1, 2, 3]], "fvecs")[:-1], "is truncated or has another type"),
+        (vecs([[1, 2, 3]], "fvecs") + b"\0", "is truncated or has another type"),
         (
             vecs([[1, 2], [3, 4, 5, 6, 7]], "fvecs"),
-            "row 1 has another dimension than row 0 \\(2\\)",
+            "row 1 does not have the dimension of row 0 \\(2\\)",
         ),
         (vecs([[1, 2]] * 70_000 + [[3, 4]], "fvecs")[:-12] + bytes(12), "row 70000 has another"),
     ],

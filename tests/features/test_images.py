@@ -340,11 +340,11 @@ def test_what_cannot_be_an_image_is_refused(source, says):
 @pytest.mark.parametrize(
     ("X", "says"),
     [
-        ("a.jpg", "one alone goes in"),
-        (b"content", "one alone goes in"),
-        (Image.new("L", (2, 2)), "one alone goes in"),
-        (np.zeros((8, 9, 3), np.uint8), "one alone goes in"),
-        (np.zeros((8, 9), np.uint8), "one alone goes in"),
+        ("a.jpg", "put a single one in a list"),
+        (b"content", "put a single one in a list"),
+        (Image.new("L", (2, 2)), "put a single one in a list"),
+        (np.zeros((8, 9, 3), np.uint8), "put a single one in a list"),
+        (np.zeros((8, 9), np.uint8), "put a single one in a list"),
         ([], "at least one image"),
         (iter(["a.jpg"]), "a sequence of images, got list_iterator"),
         ({"a.jpg"}, "a sequence of images, got set"),

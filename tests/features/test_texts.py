@@ -257,7 +257,7 @@ def test_clones_and_pickles(feature):
     ("call", "error", "says"),
     [
         (lambda f: f.transform(TEXTS), bt.NotFittedError, r"call fit\(\) before transform\(\)"),
-        (lambda f: f.fit("one text"), bt.InputError, r"a sequence of texts, got str; one goes in"),
+        (lambda f: f.fit("one text"), bt.InputError, r"a sequence of texts, got str; put one"),
         (lambda f: f.fit(7), bt.InputError, "a sequence of texts, got int"),
         (lambda f: f.fit([]), bt.InputError, "at least one text"),
         (lambda f: f.fit(["a", b"b"]), bt.InputError, "text 1 must be a string, got bytes"),

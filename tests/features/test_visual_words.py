@@ -202,7 +202,7 @@ def test_bad_parameters_are_refused(options, words):
 
 
 def test_images_without_key_points_teach_no_words():
-    with pytest.raises(bt.InputError, match="got 3 and 0; give more images"):
+    with pytest.raises(bt.InputError, match="got 3 and 0; pass more images"):
         VisualWords(3).fit([FLAT])
 
 

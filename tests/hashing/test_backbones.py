@@ -598,15 +598,15 @@ def no_list(stored, layers):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (swap, r"not a readable VGG-F network \(layer 3 should be lrn and is pool\)"),
-        (drop, r"not a readable VGG-F network \(layer 10 should be relu and is missing\)"),
+        (swap, r"not a readable VGG-F network \(layer 3 should be lrn but is pool\)"),
+        (drop, r"not a readable VGG-F network \(layer 10 should be relu but is missing\)"),
         (kernel, r"conv2 has filters of \[3, 3, 4\], not \[5, 5, 4\]"),
         (biases, "conv2 has 6 filters and 5 biases"),
         (stride, r"conv1 has stride \[2.0, 2.0\], not 4"),
         (infinite, "the values of 'conv1' must be finite numbers"),
         (no_weights, "the values of 'conv1' must be finite numbers"),
         (window, r"a normalisation has the numbers \[4.0, 2.0"),
-        (mean, r"the average image has the shape \(9, 9, 3\)"),
+        (mean, r"the average image has shape \(9, 9, 3\)"),
         (colours, "averageImage must have three colours"),
         (no_list, "has no list 'layers'"),
     ],

@@ -377,12 +377,12 @@ def test_bad_parameters_are_refused_in_one_sentence(parameters, says):
 @pytest.mark.parametrize(
     ("rows", "parameters", "says"),
     [
-        (IMAGES[:0], {}, "at least one row is needed"),
+        (IMAGES[:0], {}, "needs at least one row"),
         (IMAGES[..., :2], {}, "with 1 or 3 channels, got shape"),
-        (IMAGES / 255, {}, "images have values 0 … 255, got 0"),
+        (IMAGES / 255, {}, "images must have values 0 … 255, got 0"),
         (np.full((48, 16, 16), np.nan), {}, "contains NaN"),
         (IMAGES, {"frozen": 9}, "frozen must be at most 3, got 9"),
-        (IMAGES, {"network": "alexnet"}, "would begin with random weights; give the published"),
+        (IMAGES, {"network": "alexnet"}, "would start with random weights; pass the published"),
         (np.array([["a"] * 3] * 48), {}, "needs an array of numbers"),
     ],
 )

@@ -125,7 +125,7 @@ def test_ctrl_c_later_leaves_the_model_so_far():
             super()._fit(X, targets)
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="stopped early; the model is what had been learned"):
+    with pytest.warns(UserWarning, match="stopped early; the model is the one learned"):
         hasher = Stopped(n_bits=6).fit(X)
     assert hasher.stopped_early_
     assert hasher.encode(X) == LSH(n_bits=6).fit(X).encode(X)

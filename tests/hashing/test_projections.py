@@ -116,9 +116,7 @@ def test_itq_finds_the_corners_of_a_rotated_cube():
 def test_ctrl_c_leaves_the_last_rotation(hasher, module, monkeypatch):
     few = type(hasher)(6, n_iter=2).fit(X, LABELS)
     monkeypatch.setattr(f"bittern.hashing.{module}.track", stop_after(2))
-    with pytest.warns(
-        UserWarning, match="stopped early; the model is what had been learned so far"
-    ):
+    with pytest.warns(UserWarning, match="stopped early; the model is the one learned so far"):
         hasher.fit(X, LABELS)
     assert hasher.stopped_early_ and not few.stopped_early_
     np.testing.assert_array_equal(hasher.projection_, few.projection_)

@@ -97,7 +97,7 @@ def test_queries_of_a_run_keep_their_ids(tmp_path):
         (lambda q, d, t: bt.evaluate((q, d), "ap"), InputError, "got Codes, Codes, str"),
         (lambda q, d, t: bt.evaluate(q, d, t, "ap", metrics="rr"), TypeError, "multiple values"),
         (lambda q, d, t: bt.evaluate(q, d, t, []), InputError, "at least one metric"),
-        (lambda q, d, t: bt.evaluate(q, d, t, 5), InputError, "names in a list, got 5"),
+        (lambda q, d, t: bt.evaluate(q, d, t, 5), InputError, "a list of names, got 5"),
         (lambda q, d, t: bt.evaluate(q, d, t, [5]), InputError, "got 5"),
         (lambda q, d, t: bt.evaluate(q, d, t, "ap@0"), InputError, "written like"),
         (lambda q, d, t: bt.evaluate(q, d, t, "app"), UnknownNameError, "no metric is called"),

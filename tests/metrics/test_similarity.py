@@ -26,7 +26,7 @@ def test_rmse_worked_example():
 @pytest.mark.parametrize(
     ("predicted", "true", "says"),
     [
-        ([], [], "one shape and a value"),
+        ([], [], "the same shape, not empty"),
         ([1.0], [1.0, 2.0], r"got \(1,\) and \(2,\)"),
         ([np.nan], [1.0], "must be finite"),
         ([1.0], [np.inf], "must be finite"),

@@ -1,4 +1,4 @@
-"""Datasets of the papers, read from their published files, and splits without leaks."""
+"""The papers' datasets, read from their published files, and splits without leaks."""
 
 from bittern.data.catalogue import DATASETS, load
 from bittern.data.dataset import Dataset

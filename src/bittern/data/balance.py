@@ -40,7 +40,7 @@ class Balance(Protocol):
 
     @property
     def by(self) -> str:
-        """What is balanced, for reports."""
+        """The name of what is balanced, for reports."""
         ...
 
     def sample(
@@ -69,7 +69,7 @@ class ByClass:
     """Per-class counts differ by at most one; items without a class (-1) are never drawn.
 
     If ``n`` is not a multiple of the number of classes, the classes with the most remaining items
-    give one more, so that classes of equal size stay equal to within one item.
+    provide one more, so that classes of equal size stay equal to within one item.
     """
 
     labels: NDArray[np.int64]  # (n_items,)
@@ -105,7 +105,7 @@ class ByClass:
             name = self.names[self.classes[worst]]
             raise InputError(
                 f"{what}: {n:,} items over {len(quotas)} classes need {quotas[worst]:,} of class "
-                f"'{name}', {counts[worst]:,} are left; ask for fewer."
+                f"'{name}', but {counts[worst]:,} are left; ask for fewer."
             )
 
 
@@ -161,13 +161,13 @@ class ByRarestLabel:
     def _check(self, label: int, quota: int, n_left: int, what: str) -> None:
         if quota > n_left:
             raise InputError(
-                f"{what}: {quota:,} items needed for label '{self.names[label]}', {n_left:,} are "
-                f"left after rarer labels had theirs; ask for fewer."
+                f"{what}: {quota:,} items needed for '{self.names[label]}', but {n_left:,} are "
+                f"left after the rarer labels; ask for fewer."
             )
 
 
 def balance_of(dataset: Dataset, balanced: bool = True) -> Balance:
-    """By class if there are classes, by rarest label if there are tags, otherwise at random.
+    """Balance by class if there are classes, by rarest label if there are tags, or not at all.
 
     ``balanced=False`` is for ground truth without classes, such as ε-balls (section 3.5 of
     [Moran-2016] balances "when class-based ground-truth is used").
@@ -198,18 +198,18 @@ def disjoint_sets(
 
 
 def most_frequent(tags: Any, n: int) -> NDArray[np.intp]:
-    """Columns of the ``n`` most frequent tags, ascending; the first of equally frequent ones."""
+    """Columns of the ``n`` most frequent tags, ascending; ties go to the first."""
     counts = np.asarray(tags.sum(axis=0)).ravel()
     n_used = int(np.count_nonzero(counts))
     if check_count(n, "most_frequent: n") > n_used:
-        raise InputError(f"most_frequent: {n} labels asked for, but only {n_used} are in use.")
+        raise InputError(f"most_frequent: n must be at most {n_used}, the labels in use, got {n}.")
     return np.sort(np.argsort(-counts.astype(np.int64), kind="stable")[:n])
 
 
 def _quotas(n: int, counts: NDArray[np.int64], shuffler: Shuffler) -> NDArray[np.int64]:
-    """``n`` in shares that differ by at most one; the larger ones where most items remain."""
+    """``n`` divided into shares that differ by at most one; larger where more items remain."""
     share, extra = divmod(n, len(counts))
-    order = shuffler.shuffled(np.arange(len(counts)))  # equal counts take turns at random
+    order = shuffler.shuffled(np.arange(len(counts)))  # random order among equal counts
     order = order[np.argsort(-counts[order], kind="stable")]
     quotas = np.full(len(counts), share, dtype=np.int64)
     quotas[order[:extra]] += 1

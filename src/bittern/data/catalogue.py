@@ -66,7 +66,7 @@ def folder_of(spec: DatasetSpec, root: str | os.PathLike[str] | None) -> Path:
     """Where a dataset's files are: its own folder below the root, or the root itself."""
     if not spec.folder:  # the user's own data
         if root is None:
-            raise InputError(f"load: say where your data is: load({spec.name!r}, root=PATH).")
+            raise InputError(f"load: pass the path of your data: load({spec.name!r}, root=PATH).")
         top = Path(root)
     else:
         top = data_root(root)

@@ -17,12 +17,12 @@ from bittern.registry import Registry
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Dataset:
-    """``len(self)`` items, the same ones in every modality, in one order.
+    """``len(self)`` items, in the same order in every modality.
 
     A modality is an array, a memory map, or files that are read on demand; the first one is the
     default.  ``labels`` are class numbers into ``class_names`` (-1 for none), ``tags`` is multi-hot
     ``(n, n_tags)``, dense booleans or ``scipy.sparse``.  ``official`` holds the publisher's own
-    sets as positions.  ``notes`` list what was checked and what was applied, in order.
+    sets as positions.  ``notes`` list the checks and the changes, in order.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Dataset:
             sizes["tags"] = self.tags.shape[0]
         if len(set(sizes.values())) > 1:
             listed = ", ".join(f"{what} {n}" for what, n in sizes.items())
-            raise InputError(f"{self.name}: rows differ in number: {listed}.")
+            raise InputError(f"{self.name}: the numbers of rows differ: {listed}.")
         if self.labels is not None and self.labels.max(initial=-1) >= len(self.class_names):
             raise InputError(
                 f"{self.name}: label {self.labels.max()} has no name among "
@@ -57,7 +57,7 @@ class Dataset:
             )
         if self.tags is not None and self.tags.shape[1] != len(self.tag_names):
             raise InputError(
-                f"{self.name}: {self.tags.shape[1]} columns of tags, {len(self.tag_names)} names."
+                f"{self.name}: {self.tags.shape[1]} tags for {len(self.tag_names)} names."
             )
 
     def __len__(self) -> int:
@@ -128,7 +128,7 @@ class RemoteFile:
 
     url: str
     filename: str  # below the dataset's own folder
-    sha256: str | None = None  # or "md5:…"; None if no checksum is known for certain
+    sha256: str | None = None  # or "md5:…"; None if we know no reliable checksum
     unpack: tuple[
         tuple[str, int], ...
     ] = ()  # members to extract beside it, with their maximum size

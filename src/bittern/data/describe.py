@@ -1,4 +1,4 @@
-"""Datasets in words: the catalogue as a list, and the statistics of one dataset."""
+"""Describe datasets in text: the catalogue as a list, and the statistics of one dataset."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def list_datasets() -> str:
 
 
 def describe(spec: DatasetSpec, dataset: Dataset) -> str:
-    """Size and statistics, what was checked, the source, and how the papers prepare it."""
+    """Size and statistics, checks, source, and the papers' preprocessing."""
     lines = [f"{spec.name}: {spec.title}", *_counts(statistics(dataset))]
     for name, positions in dataset.official.items():
         lines.append(_line(f"official {name}", f"{len(positions):,}"))
@@ -39,7 +39,7 @@ def parse_options(listed: list[str]) -> dict[str, str | int]:
     for text in listed:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            raise InputError(f"an option is written name=value, got {text!r}.")
+            raise InputError(f"an option must be name=value, got {text!r}.")
         options[name] = int(value) if value.isdecimal() else value
     return options
 

@@ -1,4 +1,4 @@
-"""Downloads of datasets from their publishers."""
+"""Download datasets from their publishers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def fetch(
         return []
     folder = data_root(root) / spec.folder
     if not spec.sources:
-        raise FileError(f"{folder}: {spec.name} cannot be downloaded; put there {spec.layout}.")
+        raise FileError(
+            f"{folder}: {spec.name} cannot be downloaded; put these files there: {spec.layout}."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -67,7 +69,7 @@ def _retrieve(
         checksum = f", with the checksum {source.sha256}" if source.sha256 else ""
         raise FileError(
             f"{target}: {spec.name} could not be downloaded ({reason[0][:200]}); "
-            f"get {source.url} by other means and put it there{checksum}."
+            f"get {source.url} another way and put it there{checksum}."
         ) from error
     return target
 
@@ -90,17 +92,19 @@ class _ResumingDownloader:
         self.progress = progress or (lambda name, done, total: None)
 
     def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
-        """Fill the partial file and give it to pooch, which verifies and renames it."""
+        """Fill the partial file for pooch, which verifies and renames it."""
         import requests
 
-        if self.source.sha256 is None:  # nothing could verify that two parts belong together
+        if self.source.sha256 is None:  # nothing could verify that the parts belong together
             self.partial.unlink(missing_ok=True)
         have = self.partial.stat().st_size if self.partial.exists() else 0
         headers = {"Accept-Encoding": "identity", "User-Agent": "bittern"}
         if have:
             headers["Range"] = f"bytes={have}-"
         with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
-            if have and answer.status_code == 416:  # nothing follows: complete, or another file
+            if (
+                have and answer.status_code == 416
+            ):  # no more bytes: the file is complete, or another one
                 self.progress(self.target.name, have, have)
             else:
                 answer.raise_for_status()

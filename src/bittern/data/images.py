@@ -38,9 +38,9 @@ def read_image(path: Path) -> NDArray[np.uint8]:
 def decode_image(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
     """An image in a file or in memory as ``(h, w, 3)`` uint8; errors start with ``name``.
 
-    Applies the EXIF orientation, takes the first frame of an animation, lays transparent pixels
-    over white, and divides 16-bit grey by 257 (Pillow reduces 16-bit colour to its upper bytes).
-    Refuses an image of more than ``PIL.Image.MAX_IMAGE_PIXELS`` pixels before decoding it.
+    Applies the EXIF orientation, takes the first frame of an animation, puts transparent pixels on
+    white, and divides 16-bit grey by 257 (Pillow reduces 16-bit colour to its upper bytes). An
+    image of more than ``PIL.Image.MAX_IMAGE_PIXELS`` pixels is an error before it is decoded.
     """
     from PIL import Image, ImageOps
 
@@ -128,7 +128,7 @@ class ZipImages(_Images):
         try:
             content = _content(self.path, key)
         except (OSError, struct.error, zlib.error) as error:
-            raise FileError(f"{name}: cannot be read out of the zip file ({error}).") from error
+            raise FileError(f"{name}: cannot be read from the zip file ({error}).") from error
         if len(content) != key.file_size or zlib.crc32(content) != key.CRC:
             raise FileError(f"{name}: is damaged; its checksum is wrong.")
         return decode_image(io.BytesIO(content), name)
@@ -142,11 +142,11 @@ def list_images(path: Path) -> list[zipfile.ZipInfo]:
 
 
 class _BombError(Exception):
-    """More pixels than are allowed."""
+    """An image has more pixels than allowed."""
 
 
 def _refuse_bomb(n_pixels: int) -> None:
-    """Refuse sizes up to twice the limit too, for which Pillow only warns."""
+    """Raise an error beyond the limit; up to twice the limit, Pillow only warns."""
     from PIL import Image
 
     limit = Image.MAX_IMAGE_PIXELS
@@ -155,14 +155,14 @@ def _refuse_bomb(n_pixels: int) -> None:
 
 
 def _opaque(image: Image, file_format: str | None) -> NDArray[np.uint8]:
-    """An image of any mode as RGB, transparent pixels over white."""
+    """An image of any mode as RGB, with transparent pixels on white."""
     from PIL import Image
 
     if image.mode.startswith("I;16") or (image.mode == "I" and file_format in ("PNG", "PPM")):
         return _from_16_bits(image)
     if image.mode in ("I", "F"):
         raise ValueError(
-            "its pixels are numbers of 32 bits without a known range; save it with 8 or 16 bits"
+            "its pixels are 32-bit numbers of unknown range; save it with 8 or 16 bits"
         )
     if image.has_transparency_data:
         seen = image.convert("RGBA")
@@ -187,7 +187,7 @@ def _reason(error: Exception) -> str:
     bomb = _BombError, Image.DecompressionBombError, Image.DecompressionBombWarning
     if isinstance(error, bomb):
         return (
-            f"has more than {Image.MAX_IMAGE_PIXELS:,} pixels and may be made to fill the memory; "
+            f"has more than {Image.MAX_IMAGE_PIXELS:,} pixels and might fill the memory; "
             "if you trust it, raise PIL.Image.MAX_IMAGE_PIXELS"
         )
     if isinstance(error, UnidentifiedImageError):

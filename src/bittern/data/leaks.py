@@ -1,4 +1,4 @@
-"""Leaks: identical rows, images or texts in sets of a split that must be disjoint."""
+"""Find leaks: identical rows, images or texts in sets of a split that must be disjoint."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class LeakReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no duplicates."""
         return self.number == 0
 
     @property
     def n_walls(self) -> int:
-        """The earlier name of ``n_pairs``."""
+        """The old name of ``n_pairs``."""
         return self.n_pairs
 
     def __str__(self) -> str:
@@ -83,8 +83,7 @@ def find_leaks(dataset: Dataset, split: Split, modality: str | None = None) -> L
     """Find identical rows in sets that must be disjoint, in all modalities unless one is named.
 
     Compares BLAKE2b digests of a row's numbers (with shape and type), an image's pixels or a text's
-    characters.  Reads rows block by block, once; those that a quick checksum cannot tell apart are
-    read twice.
+    characters.  Reads rows block by block, once; rows with the same quick checksum are read twice.
     """
     split.check_size(dataset)
     positions = np.unique(np.concatenate(list(split.sets.values())))

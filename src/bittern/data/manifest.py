@@ -31,7 +31,7 @@ def read_manifest(path: Path, root: Path) -> list[ManifestRow]:
     source = existing_file(path)
     formats = {".csv": _csv_rows, ".jsonl": _json_rows, ".ndjson": _json_rows}
     if source.suffix.lower() not in formats:
-        raise FileError(f"{source}: a manifest ends in {', '.join(formats)}.")
+        raise FileError(f"{source}: a manifest must end in {', '.join(formats)}.")
     parser = _RowParser(source, root)
     try:
         text = source.read_bytes().decode("utf-8-sig")
@@ -63,7 +63,7 @@ class _RowParser:
             raise self.refusal(line, "a row must have a path")
         path = _inside(self.root, given.strip())
         if path is None:
-            raise self.refusal(line, f"{given!r} lies outside {self.root}")
+            raise self.refusal(line, f"{given!r} is outside {self.root}")
         if not _is_file(self.root / path):
             raise self.refusal(line, f"there is no file {given!r} in {self.root}")
         if path in self.lines:
@@ -147,13 +147,13 @@ def _refuse_missing_labels(source: Path, rows: list[ManifestRow]) -> None:
     lacking = [row for row in rows if row.label is None]
     if lacking and len(lacking) < len(rows):
         raise FileError(
-            f"{source}, line {lacking[0].line}: has no label, though {len(rows) - len(lacking)} "
+            f"{source}, line {lacking[0].line}: has no label, but {len(rows) - len(lacking)} "
             "rows have one."
         )
 
 
 def _inside(root: Path, given: str) -> str | None:
-    """``given`` relative to ``root``, with ``/`` and without ``..``; None if it lies outside."""
+    """``given`` relative to ``root``, with ``/`` and without ``..``; None if it is outside."""
     path = Path(given)
     if "\\" in given and not _is_file(root / path):
         path = Path(given.replace("\\", "/"))  # written on Windows

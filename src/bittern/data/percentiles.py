@@ -12,7 +12,7 @@ from bittern.checks import Float64Array, check_count, check_vectors, row_blocks
 from bittern.errors import InputError
 
 MEMORY = 1 << 28  # bytes of distances held at once
-SAMPLED = 1 << 15  # pairs drawn at once; independent of the memory, which must not change the draws
+SAMPLED = 1 << 15  # pairs drawn at a time; fixed, so that ``memory`` does not change the draws
 DIGIT = 16  # bits of a number that one pass over the pairs determines
 
 Chunks = Callable[[], Iterator[Float64Array]]
@@ -39,8 +39,9 @@ def distance_percentiles(
     are those of the direct formula, as in ``Relevance.from_thresholds``: a pair exactly at a radius
     is within it.
 
-    Exact, in passes over blocks of at most ``memory`` bytes; or from ``sample`` pairs drawn at
-    random with replacement (exact if there are no more pairs than that).
+    By default the result is exact, from passes over blocks of at most ``memory`` bytes.  With
+    ``sample``, that many pairs are drawn at random with replacement, unless there are no more pairs
+    than that.
     """
     vectors = check_vectors(train_vectors, "distance_percentiles: train_vectors")
     wanted = _check_percentiles(percentiles)
@@ -66,13 +67,13 @@ class _Pairs:
     def __init__(self, vectors: NDArray[Any], memory: int) -> None:
         self._vectors, self._memory = vectors, memory
         self._centre = vectors.mean(axis=0, dtype=np.float64)
-        side = int(np.sqrt(memory / 4 / 24))  # a block of squares, and what is made of it
+        side = int(np.sqrt(memory / 4 / 24))  # a block of squares and its intermediate results
         self._tile = max(1, min(side, memory // 4 // (16 * vectors.shape[1])))
         self._squares = np.concatenate([_squares(self._rows(some)) for some in self._tiles()])
         # bound on the rounding error of a square from matrix products
         self.margin = 8 * np.finfo(np.float64).eps * (vectors.shape[1] + 4) * self._squares.max()
         if not np.isfinite(self.margin):
-            raise InputError("distance_percentiles: train_vectors have squares beyond doubles.")
+            raise InputError("distance_percentiles: the squares of train_vectors overflow doubles.")
 
     def products(self) -> Iterator[Float64Array]:
         """Squares from matrix products, within the margin of the direct ones."""
@@ -144,7 +145,7 @@ def _exact_order_statistics(pairs: _Pairs, ranks: NDArray[np.int64], memory: int
 def _is_near(square: Float64Array, values: Float64Array, reach: float) -> NDArray[np.bool_]:
     """Whether a number is within reach of one of the values."""
     starts, ends = np.sort(values) - reach, np.sort(values) + reach
-    starts = np.nextafter(starts, -np.inf)  # so that a reach of 0 finds the value itself
+    starts = np.nextafter(starts, -np.inf)  # so that a reach of 0 still finds the value
     apart = starts[1:] > ends[:-1]
     edges = np.stack(
         [starts[np.concatenate([[True], apart])], ends[np.concatenate([apart, [True]])]], axis=1
@@ -214,7 +215,7 @@ def _gathered(
 
 def _with_prefix(chunk: Float64Array, prefix: int, shift: int) -> NDArray[np.uint64]:
     """Bits of the numbers whose bits above ``shift`` are the prefix."""
-    bits = (chunk + 0.0).view(np.uint64)  # -0.0 has other bits than 0.0
+    bits = (chunk + 0.0).view(np.uint64)  # + 0.0, because -0.0 has other bits than 0.0
     return bits if shift == 64 else bits[(bits >> np.uint64(shift)) == np.uint64(prefix)]
 
 

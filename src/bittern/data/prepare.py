@@ -1,4 +1,4 @@
-"""A dataset put through preprocessing that is learned from training rows only."""
+"""Preprocess a dataset with steps that learn from training rows only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def prepared(
     random_state: int = 0,
     memory: int = MEMORY,
 ) -> Dataset:
-    """The dataset with one modality (by default the first) put through preprocessing.
+    """The dataset with one modality (by default the first) preprocessed.
 
     The steps learn from the rows at positions ``train`` only, and apply to every row when it is
     read; ``dataset[modality].pipeline`` is the fitted pipeline.  The notes say what was applied and

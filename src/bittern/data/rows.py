@@ -131,7 +131,7 @@ class StackedRows(_ArrayRows):
     def __init__(self, parts: Sequence[NDArray[Any]]) -> None:
         shapes = {part.shape[1:] for part in parts}
         if len(shapes) != 1:
-            raise InputError(f"StackedRows: rows must have one shape, got {sorted(shapes)}.")
+            raise InputError(f"StackedRows: rows must have the same shape, got {sorted(shapes)}.")
         self.parts = tuple(parts)
         self.starts = np.cumsum([0, *map(len, parts)])
         self.shape = (int(self.starts[-1]), *parts[0].shape[1:])

@@ -1,7 +1,7 @@
 """Preprocessing that the papers state, as scikit-learn transformers that read rows in blocks.
 
-PCA is written by hand: scikit-learn's rounds differently (float32 rows, sums over blocks) and is
-only approximate for rows on disk, and the values of earlier records must not change.
+PCA is our own: scikit-learn's rounds differently (float32 rows, sums over blocks) and is only
+approximate for rows on disk, and the values of earlier records must not change.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from bittern.registry import Registry
 
 MEMORY = 1 << 26  # bytes of rows held at once
 OVERSAMPLES = 10  # extra directions of the random subspace
-QUICK = 2e10  # multiplications that take seconds
+QUICK = 2e10  # this many multiplications take seconds
 
 
 class Centre(TransformerMixin, BaseEstimator):
     """Subtract the mean of the training rows.
 
-    Refuses sparse rows, which would become dense; :class:`PCA` centres them without that.
+    Sparse rows are errors, because they would become dense; :class:`PCA` centres them without that.
     """
 
     def fit(self, X: Any, y: Any = None) -> Centre:
@@ -188,7 +188,7 @@ def check_rows(
 ) -> Any:
     """Finite ``(n, dim)`` rows, float32 or float64, dense or CSR, of the dimension fitted on.
 
-    Turns scikit-learn's refusals into :class:`InputError`, also a ``ValueError``.  With
+    Turns scikit-learn's errors into :class:`InputError`, which is also a ``ValueError``.  With
     ``finite=False`` the caller checks for infinity and NaN.
     """
     X = _array(estimator, X)
@@ -224,7 +224,7 @@ class RowBlocks:
         self._rows = X if self._lazy else check_rows(estimator, X, reset=True, sparse=sparse)
         n = len(X) if self._lazy else self._rows.shape[0]
         if self._lazy and n == 0:
-            raise InputError(f"{type(estimator).__name__}: at least one row is needed, got none.")
+            raise InputError(f"{type(estimator).__name__}: needs at least one row, got none.")
         first = (
             check_rows(estimator, X[:1], reset=True, sparse=sparse) if self._lazy else self._rows
         )

@@ -1,4 +1,4 @@
-"""Images and texts to vectors: one file for each family of features.
+"""Features turn images and texts into vectors; each file is one family.
 
 >>> import numpy as np, bittern as bt
 >>> grey = np.full((1, 32, 48), 128, np.uint8)
@@ -38,7 +38,7 @@ NINE = tuple(kind.name for kind in VISUAL)
 #: Every feature by its name.
 FEATURES: Registry[type[Feature]] = Registry("feature", {kind.name: kind for kind in KINDS})
 
-PictureFeature = ImageFeature  # its older name
+PictureFeature = ImageFeature  # its old name
 
 __all__ = [
     "FEATURES",

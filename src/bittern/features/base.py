@@ -1,4 +1,4 @@
-"""The contract of every feature, and the images to describe: as arrays and as files."""
+"""The interface of every feature, and the images to describe, as arrays or files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Feature(TransformerMixin, BaseEstimator, ABC):
         """One row for each item of X."""
 
     def _check(self) -> None:
-        """Refuse bad parameters."""
+        """Raise an error for bad parameters."""
 
     @property
     def _title(self) -> str:
@@ -76,7 +76,7 @@ class ImageFeature(Feature):
 def iter_images(X: Any, title: str) -> Iterator[ImageArray]:
     """The images of a sequence, decoded one at a time; a single image or none is an error."""
     if _is_single_image(X):
-        raise InputError(f"{title}: X must be a sequence of images; one alone goes in [ ].")
+        raise InputError(f"{title}: X must be a sequence of images; put a single one in a list.")
     if not (hasattr(X, "__len__") and hasattr(X, "__getitem__")):
         raise InputError(f"{title}: X must be a sequence of images, got {type(X).__name__}.")
     if len(X) == 0:
@@ -87,10 +87,10 @@ def iter_images(X: Any, title: str) -> Iterator[ImageArray]:
 def to_image(source: Any, title: str) -> ImageArray:
     """One image from a path, the bytes of a file, a Pillow image, or an array of pixels.
 
-    :func:`~bittern.data.images.decode_image` says how files and Pillow images are read.  Arrays
+    :func:`~bittern.data.images.decode_image` explains how files and Pillow images are read.  Arrays
     are ``(h, w)`` or ``(h, w, c)`` with 1, 3 or 4 channels, of uint8, uint16 or booleans, and are
-    treated the same way: a fourth channel is alpha, laid over white.  ``title`` is for errors; a
-    file is named by its path.
+    treated the same way: a fourth channel is alpha, on a white background.  ``title`` is for
+    errors; a file is named by its path.
     """
     if isinstance(source, str | os.PathLike):
         image = read_image(Path(source))
@@ -103,7 +103,7 @@ def to_image(source: Any, title: str) -> ImageArray:
     else:
         kind = type(source).__name__
         raise InputError(f"{title} must be a path, bytes, a Pillow image or an array, got {kind}.")
-    # Read-only, so that compiled code sees one kind of array and nobody changes the caller's.
+    # Read-only, so that compiled code sees one type of array and the caller's array never changes.
     view = image.view()
     view.flags.writeable = False
     return view
@@ -136,7 +136,7 @@ def find_images(source: ImageSource) -> ImageFiles:
 
 
 def _is_single_image(X: Any) -> bool:
-    if isinstance(X, np.ndarray):  # a stack of grey images 3 or 4 pixels wide goes in a list
+    if isinstance(X, np.ndarray):  # (a stack of grey images 3 or 4 pixels wide must be a list)
         return X.ndim == 2 or (X.ndim == 3 and X.shape[2] in (3, 4))
     return isinstance(X, str | bytes | bytearray | memoryview | os.PathLike) or hasattr(
         X, "convert"
@@ -173,11 +173,11 @@ def _to_uint8(pixels: NDArray[Any], title: str) -> NDArray[np.uint8]:
 def _relative(paths: list[Path]) -> tuple[Path, tuple[str, ...]]:
     """The deepest common folder, and the paths below it, sorted."""
     if not paths:
-        raise InputError("extract: at least one image is needed, got none.")
+        raise InputError("extract: needs at least one image, got none.")
     try:
         root = Path(os.path.commonpath([path.parent for path in paths]))
     except ValueError as error:  # two drives
-        raise FileError(f"extract: the images must lie below one folder ({error}).") from error
+        raise FileError(f"extract: the images must be below one folder ({error}).") from error
     relative = sorted(path.relative_to(root).as_posix() for path in paths)
     if len(set(relative)) < len(relative):
         twice = next(a for a, b in pairwise(relative) if a == b)

@@ -1,9 +1,8 @@
-"""Chunks of images, described over processes and kept on disk until all are done.
+"""Describe images chunk by chunk in several processes, and keep the chunks until all are done.
 
 Each image is decoded once for all features.  A chunk's rows go to a file whose name is a hash of
 the features, everything that they learned or were given, and the path, size and time of each image.
-So a finished chunk is found again and never made twice, and a chunk of other features or of changed
-images has another name.
+So a finished chunk is never computed twice, and other features or changed images give another name.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from bittern.io.npz import stored_arrays, write_arrays
 from bittern.parallel import ProcessEndedError, run_tasks
 
 Tally = tuple[int, int]  # images described, images skipped
-OWN = re.compile(r"\.?[0-9a-f]{32}\.npz(\..*\.tmp)?")  # the second: left by a killed process
+OWN = re.compile(r"\.?[0-9a-f]{32}\.npz(\..*\.tmp)?")  # with .tmp: left by a killed process
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +97,12 @@ class Parts:
     def chunks(
         self, root: Path, paths: Sequence[str], key: Sequence[str], size: int
     ) -> list[Chunk]:
-        """The images in chunks of ``size``; ``key`` says what is made of them."""
+        """The images in chunks of ``size``; ``key`` identifies the features."""
         cut = [tuple(paths[start : start + size]) for start in range(0, len(paths), size)]
         return [Chunk(root, some, self.place([*key, *_states(root, some)])) for some in cut]
 
     def place(self, content: Sequence[Any]) -> Path:
-        """The file for what is made from ``content``."""
+        """The file for the result of ``content``."""
         return self.folder / f"{fingerprint_of(content, 32)}.npz"
 
     def remove(self) -> None:
@@ -113,7 +112,7 @@ class Parts:
                 path.unlink(missing_ok=True)
 
     def remove_if_empty(self) -> None:
-        """Remove the folder if nothing is in it."""
+        """Remove the folder if it is empty."""
         with suppress(OSError):
             self.folder.rmdir()
 
@@ -128,13 +127,13 @@ def feature_key(feature: Feature) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Describes chunks by the same features, and stores their parts."""
+    """Describes chunks with the same features, and stores the results."""
 
     features: tuple[Feature, ...]
-    skips: bool  # images that cannot be described; otherwise the first one is an error
+    skips: bool  # whether to skip images that cannot be described; otherwise the first is an error
 
     def __call__(self, chunk: Chunk) -> Tally:
-        """Describe a chunk and store its part; gives how many images were described and skipped."""
+        """Describe a chunk and store its part; return how many images it described and skipped."""
         paths: list[str] = []
         rows: list[list[Float32Array]] = []
         skipped: dict[str, str] = {}
@@ -165,8 +164,8 @@ def describe_chunks(
 ) -> None:
     """Describe every chunk; ``report`` is called after each, when its part is on disk.
 
-    One job works in this process.  More are processes of their own, with one thread each; after an
-    error or Ctrl-C they finish the chunks that they have begun.
+    One job works in this process.  More jobs are separate processes, with one thread each; after an
+    error or Ctrl-C they finish their current chunks.
     """
     n_jobs = min(n_jobs, len(chunks))
     if n_jobs <= 1:
@@ -207,7 +206,7 @@ def _states(root: Path, paths: Sequence[str]) -> Iterator[tuple[str, int, int]]:
 
 
 def _prepared(worker: Worker, most_pixels: int | None) -> Worker:
-    """The worker in a process of its own, under the same limit of pixels."""
+    """The worker in a separate process, with the same limit of pixels."""
     from PIL import Image
 
     Image.MAX_IMAGE_PIXELS = most_pixels

@@ -22,7 +22,7 @@ SPACES: dict[int, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {
     64: ((0, 6, 20, 60, 110), (1, 4, 4, 8, 8), (8, 4, 4, 2, 1)),
     32: ((0, 6, 60, 110), (1, 4, 4, 4), (8, 4, 1, 1)),
 }
-# The standard's 8-bit quantisation: level 0 means that a colour is absent; the shares between two
+# The standard's 8-bit quantisation: level 0 means that a colour is missing; the shares between two
 # bounds are divided evenly into the number of levels below.
 BOUNDS = (0.0, 0.037, 0.08, 0.195, 0.32, 1.0)
 LEVELS = (25, 20, 35, 35, 140)
@@ -39,7 +39,7 @@ class HSVGlobal(ImageFeature):
     in interval :math:`h` of the hue, :math:`s` of the saturation and :math:`v` of the value.
     Black has no saturation and grey no hue; both count as zero.
 
-    [Yavlinsky-2004] takes the colour space from [Travis-1991] and does not print the number of
+    [Yavlinsky-2004] takes the colour space from [Travis-1991] and does not state the number of
     bins.  Ours are those of MPEG-7's scalable colour descriptor, 16 × 4 × 4
     [Manjunath-Ohm-Vasudevan-Yamada-2001].
     """
@@ -70,7 +70,7 @@ class HSVFocus(HSVGlobal):
     """Histogram of the colours in the middle of the image; it sums to one.
 
     It is the histogram of ``HSVGlobal`` over the middle half in each direction, which is a quarter
-    of the area: a quarter of the side, rounded down, is left out at either end.
+    of the area: a quarter of each side, rounded down, is left out at both ends.
 
     Reference: [Yavlinsky-2004].
     """
@@ -144,9 +144,8 @@ class RGBMoments(ImageFeature):
     .. math:: \mu = \sum_z z\,p(z), \qquad \mu_k = \sum_z (z - \mu)^k\,p(z).
 
     With ``roots``, the default, :math:`\operatorname{sign}(\mu_k)\,|\mu_k|^{1/k}` replaces
-    :math:`\mu_k`, so that all values are intensities and every one of them matters in an L1
-    distance.  Without it they are the plain moments: the fourth is at most 1/12, while the mean
-    goes up to 1.
+    :math:`\mu_k`, so that all values are intensities and all of them matter in an L1 distance.
+     Without it they are the plain moments: the fourth is at most 1/12, while the mean goes up to 1.
 
     [Yavlinsky-2004] names the moments; the roots are ours.
     """
@@ -177,7 +176,7 @@ def _subsample(image: ImageArray) -> ImageArray:
 
 @lru_cache
 def _hmmd_tables(n_bins: int) -> tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Subspace of each difference; and per subspace, what hue and sum add to the cell's number."""
+    """Subspace of each difference; and per subspace, what hue and sum add to the cell number."""
     lows, n_hues, n_sums = (np.array(column)[:, None] for column in SPACES[n_bins])
     subspaces = np.searchsorted(lows[:, 0], np.arange(256), side="right") - 1
     sizes = n_hues * n_sums

@@ -1,4 +1,4 @@
-"""Deep features: the output of a trained network, run by ONNX Runtime."""
+"""Deep features: the output of a trained network, computed by ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Deep(ImageFeature):
     ``output`` (the first by default), which must be ``(n, d)``, or have further sides of 1.
 
     The default model is EfficientNet-Lite0, learned on ImageNet; its 1280 values are the means of
-    the last convolution's output over all positions.  Its file is made once and kept in the user's
-    cache, or in the folder that the environment variable ``BITTERN_CACHE`` names.
+    the last convolution's output over all positions.  Its file is exported once and kept in the
+    user's cache, or in the folder that the environment variable ``BITTERN_CACHE`` names.
 
-    Pillow resizes images, bicubically, to ``size`` pixels a side.  The default is the size that
+    Pillow resizes images, bicubically, to ``size`` × ``size`` pixels.  The default is the size that
     the model fixes, and 128 for EfficientNet-Lite0.  With ``crop=None`` the whole image is
-    stretched; with a fraction, that much of its centre is taken in the model's proportions.
+    stretched; with a fraction, that much of its centre is cropped to the model's proportions.
     (ImageNet results often use ``size=224, crop=0.875``.)
 
     A float32 model gets :math:`(x - \mathrm{mean}) / \mathrm{scale}` with :math:`x` in 0 … 255;
@@ -98,7 +98,7 @@ class Deep(ImageFeature):
         if model.dtype == np.float32:
             return (pixels - mean) / scale
         if np.any(mean != 0) or np.any(scale != 1):
-            raise InputError(f"{self._title}: mean and scale are not for a model that takes uint8.")
+            raise InputError(f"{self._title}: a model that takes uint8 has no mean and scale.")
         return pixels
 
     def _sides(self, model: OnnxModel) -> tuple[int, int]:
@@ -112,7 +112,7 @@ class Deep(ImageFeature):
                 )
             return model.sides
         if asked is None and self.model is not None:
-            raise InputError(f"{self._title}: the model takes images of any size; give size.")
+            raise InputError(f"{self._title}: the model takes images of any size; set size.")
         return asked or (DEFAULT_SIDE, DEFAULT_SIDE)
 
     def _numbers(self, given: ArrayLike, name: str) -> NDArray[np.float32]:
@@ -136,7 +136,7 @@ class Deep(ImageFeature):
     def _loaded(self) -> OnnxModel:
         """The model, in a session that is kept until a parameter changes."""
         threads = available_threads(self.n_threads)
-        # A forked process lacks the session's threads and needs a session of its own.
+        # A forked process lacks the session's threads and needs a new session.
         key = (self.model, self.output, threads, os.getpid())
         kept = vars(self).get("_session")
         if kept is None or kept[0] != key:
@@ -148,7 +148,7 @@ class Deep(ImageFeature):
         return loaded
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the session, which is opened again when needed."""
+        """Pickle without the session, which is opened again when needed."""
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_session"}
 
@@ -160,7 +160,7 @@ def _batches(images: Iterable[ImageArray], n: int) -> Iterator[list[ImageArray]]
 
 
 def _prefetched(steps: Iterator[T]) -> Iterator[T]:
-    """The steps; another thread makes the next one while the current one is in use."""
+    """The steps; another thread prepares the next one while the current one is in use."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, steps, None)
         while (step := coming.result()) is not None:
@@ -176,7 +176,7 @@ def _resized(image: ImageArray, sides: tuple[int, int], crop: float | None) -> I
     height, width = sides
     box = None
     if crop is not None:
-        # Pixels of the image for one pixel of the result.
+        # Image pixels per pixel of the result.
         pixels = crop * min(canvas.width / width, canvas.height / height)
         left = max(0.0, (canvas.width - pixels * width) / 2)
         top = max(0.0, (canvas.height - pixels * height) / 2)

@@ -1,4 +1,4 @@
-"""Features of all images of a folder, over several processes, resumed where they stopped."""
+"""Extract features of all images of a folder in several processes; a stopped call can resume."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def extract(
 
     Every ``chunk_size`` finished images are kept in the folder ``path_out`` + ``.parts``.  After
     Ctrl-C, an error or a crash the same call continues from there.  Other features and changed
-    images are computed anew.  The folder is removed when the file is complete; with
-    ``keep_parts`` it stays, and makes the same call quick, until :func:`forget_parts`.
+    images are computed again.  The folder is removed when the file is complete; with ``keep_parts``
+    it stays, and makes the same call quick, until :func:`forget_parts`.
     """
     out = _check_output(path_out)
     chosen = _check_features(features)
@@ -95,7 +95,7 @@ def fitted_on(
     fit_sample: int = 1000,
     random_state: int = 0,
 ) -> Feature:
-    """The feature as :func:`extract` would fit it; what it learns is kept among the parts."""
+    """The feature as :func:`extract` would fit it; its learned state is kept with the parts."""
     if not has_to_learn(feature):
         return feature
     parts = Parts.beside(_check_output(path_out))
@@ -123,14 +123,16 @@ def forget_parts(path_out: str | os.PathLike[str]) -> None:
 
 
 def _check_output(path: str | os.PathLike[str]) -> Path:
-    """The output's path; fails now if it could not be written at the end."""
+    """The output's path; fails early if it cannot be written."""
     out = Path(path)
     if out.suffix != ".npz":
-        raise InputError(f"{out}: features are written as .npz, got {out.suffix or 'no ending'!r}.")
+        raise InputError(
+            f"{out}: features must be written as .npz, got {out.suffix or 'no ending'!r}."
+        )
     if out.exists() and not out.is_file():
-        raise FileError(f"{out}: is not an ordinary file; give the name of a file to write.")
+        raise FileError(f"{out}: is not an ordinary file; choose another name.")
     if not out.parent.is_dir():
-        raise FileError(f"{out}: cannot be written, there is no folder {out.parent}.")
+        raise FileError(f"{out}: cannot be written: there is no folder {out.parent}.")
     return out
 
 
@@ -139,10 +141,10 @@ def _check_features(features: Sequence[str | Feature]) -> list[Feature]:
     from bittern.features import FEATURES
 
     if isinstance(features, str | Feature):
-        raise InputError("extract: features must be a list; one alone goes in [ ].")
+        raise InputError("extract: features must be a list; put a single one in a list.")
     chosen = [FEATURES[f]() if isinstance(f, str) else f for f in features]
     if not chosen:
-        raise InputError("extract: at least one feature is needed, got none.")
+        raise InputError("extract: needs at least one feature, got none.")
     names = [feature.name for feature in chosen]
     for feature in chosen:
         if feature.takes == "texts":
@@ -180,12 +182,14 @@ def _describe(chunks: Sequence[Chunk], worker: Worker, n_jobs: int) -> None:
 
 
 def _tally(chunk: Chunk, worker: Worker) -> Tally:
-    """Images in a finished part; zeros if it is missing, damaged, or must be computed anew."""
+    """Images in a finished part; zeros if it is missing, damaged, or must be computed again."""
     try:
         part = Part.load(chunk.target)
     except FileError:
         return 0, 0
-    if part.skipped and not worker.skips:  # so that the first of these images raises its error
+    if (
+        part.skipped and not worker.skips
+    ):  # compute it again, so that the first bad image raises its error
         return 0, 0
     return len(part.paths), len(part.skipped)
 

@@ -35,7 +35,7 @@ class Extracted:
     labels: NDArray[np.int64] | None  # -1 where an image has no class
     class_names: tuple[str, ...]
     skipped: Mapping[str, str]  # path: reason
-    fitted_on: tuple[str, ...]  # images that extract() fitted the learning features on
+    fitted_on: tuple[str, ...]  # images that extract() fitted features on
     parameters: Mapping[str, Mapping[str, str]]  # of each feature, as strings
 
     def __post_init__(self) -> None:
@@ -108,7 +108,7 @@ def _about(source: Path, stored: Mapping[str, StoredArray]) -> dict[str, Any]:
     about = json.loads(str(stored["about"].load()))
     if about.get("format") != FORMAT or about.get("version") != VERSION:
         raise FileError(
-            f"{source}: is not a file of features of this version of the package "
+            f"{source}: this version of the package does not read its format "
             f"({about.get('format')}, {about.get('version')})."
         )
     if lacking := sorted({*OTHERS, *about["features"]} - set(stored)):

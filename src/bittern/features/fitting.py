@@ -1,4 +1,4 @@
-"""Features that learn, fitted on a sample of the images before these are described."""
+"""Fit the features that learn, on a sample of the images, before the images are described."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from bittern.progress import track
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Features that are ready, and the images that some of them were fitted on."""
+    """Fitted features, and the images that some of them were fitted on."""
 
     features: tuple[Feature, ...]
     sample: tuple[str, ...]
 
 
 def has_to_learn(feature: Feature) -> bool:
-    """Whether a feature has a ``fit`` of its own and has not been fitted."""
+    """Whether a feature overrides ``fit`` and has not been fitted."""
     return type(feature).fit is not Feature.fit and not learned_attributes(feature)
 
 
@@ -42,7 +42,7 @@ def fit_features(
 ) -> Fitted:
     """Fit copies of the features that have to learn, all on the same images drawn at random.
 
-    What they learn is kept among the parts, so that a later call resumes with the same.  With
+    Their learned state is kept with the parts, so that a later call resumes with the same.  With
     ``skips``, images that cannot be read are left out of the sample.
     """
     if not any(map(has_to_learn, features)):
@@ -54,7 +54,7 @@ def fit_features(
     if skips:
         drawn = list(_readable(images.root, drawn))
     if not drawn:
-        raise FileError(f"{images.root}: no image could be read to fit the features on.")
+        raise FileError(f"{images.root}: no image could be read to fit the features.")
     (chunk,) = parts.chunks(images.root, drawn, ["fit"], len(drawn))
     content = chunk.target.stem
     ready = [
@@ -76,11 +76,11 @@ def _readable(root: Path, paths: Sequence[str]) -> Iterator[str]:
 
 
 def _fitted(feature: Feature, root: Path, paths: Sequence[str], place: Path) -> Feature:
-    """A copy of the feature with what it learned before, or newly fitted and kept."""
+    """A copy of the feature with its stored state, or newly fitted and stored."""
     copy = clone(feature)
     try:
         state = {name: array.load() for name, array in stored_arrays(place).items()}
-    except FileError:  # not there yet, or damaged
+    except FileError:  # missing or damaged
         copy.fit([root / path for path in paths])
         learned = learned_attributes(copy)
         write_arrays(place, {name: _storable(v, name, feature) for name, v in learned.items()})
@@ -94,6 +94,6 @@ def _storable(value: Any, name: str, feature: Feature) -> Any:
     if isinstance(value, np.ndarray | np.generic | int | float | str):
         return np.asarray(value)
     raise InputError(
-        f"{type(feature).__name__}: {name} of type {type(value).__name__} cannot be kept; "
+        f"{type(feature).__name__}: {name} of type {type(value).__name__} cannot be stored; "
         "fit the feature yourself and pass it fitted."
     )

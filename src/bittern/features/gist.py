@@ -1,4 +1,4 @@
-"""Gist: the strength of edges in an image by scale, direction and place."""
+"""Gist: strength of edges in an image by scale, direction and position."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FLAT = 1e-3  # grey levels; smaller variation is rounding
 
 
 class Gist(ImageFeature):
-    r"""Mean strength of edges by scale, direction and place: 4 × 8 × 4 × 4 = 512 numbers.
+    r"""Mean strength of edges by scale, direction and position: 4 × 8 × 4 × 4 = 512 numbers.
 
-    The image is made grey (the mean of red, green and blue), cropped to its central square,
-    resized to ``size`` pixels a side, and stretched to 0 … 255.  Then its contrast is equalised,
+    The image is made grey (the mean of red, green and blue), cropped to its central square, resized
+    to ``size`` × ``size`` pixels, and stretched to 0 … 255.  Then its contrast is equalised,
 
     .. math:: u = \log(1 + x), \qquad v = u - g * u, \qquad
         p = \frac{v}{0.2 + \sqrt{g * v^2}},
@@ -41,14 +41,14 @@ class Gist(ImageFeature):
     for scales s = 0 … S - 1 and orientations o = 0 … O - 1, the angle taken in [-π, π].  The values
     are the means of :math:`|G_{so} * p|` (p mirrored by 32 pixels at each edge) over the blocks of
     an ``n_blocks`` × ``n_blocks`` grid, ordered by scale, orientation, column of blocks and row of
-    blocks, the last fastest.  An image of one grey has only zeros.
+    blocks, the last fastest.  An image of a single grey value gives zeros.
 
     ``size=None`` keeps the shorter side of each image, up to 128 pixels.  The filters are measured
     in pixels, so set a size for a collection of small images of many sizes.  Sides are at least
     ``n_blocks``.
 
-    References: [Oliva-Torralba-2001]; the constants are those of the authors' published program,
-    and for CIFAR-10 the rows equal the published ones.
+    References: [Oliva-Torralba-2001]; the constants come from the authors' published program, and
+    for CIFAR-10 the rows equal the published ones.
     """
 
     name = "gist"
@@ -99,7 +99,7 @@ def _grey_square(image: ImageArray, side: int) -> Float32Array:
 
 
 def _stretched(grey: Float32Array) -> Float32Array:
-    """Stretch to 0 … 255; all 0 if there is only one grey."""
+    """Stretch to 0 … 255; all 0 if there is a single grey value."""
     lowest, highest = grey.min(), grey.max()
     if highest - lowest < FLAT:
         return np.zeros_like(grey)
@@ -183,7 +183,7 @@ def _block_means(side: int, n_blocks: int) -> Float32Array:
 
 
 def _frozen(values: NDArray[np.floating]) -> Float32Array:
-    """As read-only float32, for the caches."""
+    """The array as read-only float32, for the caches."""
     frozen = values.astype(np.float32)
     frozen.flags.writeable = False
     return frozen

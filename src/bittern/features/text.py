@@ -42,16 +42,16 @@ class TextFeature(Feature):
     vocabulary_: NDArray[np.str_]
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the vocabulary, and what the feature needs beyond it, from these texts."""
+        """Learn the vocabulary, and anything else the feature needs, from these texts."""
         self._check()
         counter = self._counter(min_df=self.min_df)
         texts = check_texts(X, self._title)
         try:
             counts = counter.fit_transform(texts)
-        except ValueError:  # scikit-learn's, if no stem is left
+        except ValueError:  # from scikit-learn, if no stem is left
             raise InputError(
                 f"{self._title}: no word except stop words is in {self.min_df} or more of the "
-                f"{len(texts)} texts; lower min_df, or give more texts."
+                f"{len(texts)} texts; lower min_df, or pass more texts."
             ) from None
         self._learn(counts)
         self.vocabulary_ = np.array(counter.get_feature_names_out(), dtype=np.str_)
@@ -71,7 +71,7 @@ class TextFeature(Feature):
 
     @abstractmethod
     def _rows(self, counts: Any) -> Any:
-        """The feature's rows from such counts."""
+        """The feature's rows from these counts."""
 
     def _check(self) -> None:
         check_count(self.min_df, f"{self._title}: min_df")
@@ -140,7 +140,7 @@ class BagOfWords(TextFeature):
         if not self.sparse and 4 * n * n_stems > LARGEST:
             raise InputError(
                 f"{self._title}: {n:,} texts by {n_stems:,} stems are too large for a dense array; "
-                "give sparse=True, or a larger min_df."
+                "pass sparse=True, or a larger min_df."
             )
         weights = csr_array(normalize(counts.multiply(self.idf_), norm="l1"), dtype=np.float32)
         weights.eliminate_zeros()
@@ -216,7 +216,7 @@ def check_texts(X: Any, title: str) -> list[str]:
     is_sequence = hasattr(X, "__len__") and hasattr(X, "__getitem__")
     if isinstance(X, str | bytes | os.PathLike | dict) or not is_sequence:
         raise InputError(
-            f"{title}: X must be a sequence of texts, got {type(X).__name__}; one goes in [ ]."
+            f"{title}: X must be a sequence of texts, got {type(X).__name__}; put one in a list."
         )
     texts = [X[i] for i in range(len(X))]
     if not texts:

@@ -23,13 +23,13 @@ KERNELS /= np.sqrt((KERNELS**2).sum(axis=1, keepdims=True))
 
 
 class Thumbnail(ImageFeature):
-    """Grey values, 0 … 1, of a small copy of the image, row by row.
+    """Grey values (0 … 1) of a small copy of the image, row by row.
 
     The copy has ``width`` × ``height`` pixels.  A pixel of it is the mean luma (ITU-R BT.601) over
     its share of the image's area, whether the image is larger or smaller than the copy.  The aspect
-    ratio is not kept.
+    ratio may change.
 
-    The feature is from [Yavlinsky-2004], which does not print the size; the size is ours.
+    The feature is from [Yavlinsky-2004], which does not state the size; we chose it.
     """
 
     name = "thumbnail"
@@ -46,7 +46,7 @@ class Thumbnail(ImageFeature):
         from bittern.kernels.images import shrink
 
         means = np.empty((self.height, self.width, 3), np.float32)
-        shrink(image, means)  # before grey: the luma of a mean is the mean of the luma
+        shrink(image, means)  # before grey, because the luma of a mean is the mean of the luma
         return (means @ (np.array(LUMA, np.float32) / np.float32(255))).reshape(-1)
 
 
@@ -68,10 +68,10 @@ class Convolution(ImageFeature):
     reshaped to ``(25, 25, 25, 3)`` has the third, the second and the first filter and the channel
     as its axes.
 
-    The scheme is that of [Tieu-Viola-2000], who sum where we take means, so that ``size`` does
-    not change the scale.  We did not have the coefficients of their 25 filters; ours are the
-    products of Laws' five kernels along y (slower) and x [Laws-1980], scaled to unit length, so
-    that all respond alike to noise.  The working size is ours too.
+    The scheme is that of [Tieu-Viola-2000], who sum where we take means, so that ``size`` does not
+    change the scale.  We did not have the coefficients of their 25 filters; ours are the products
+    of Laws' five kernels along y (slower) and x [Laws-1980], scaled to unit length, so that all
+    respond alike to noise.  We chose the working size too.
     """
 
     name = "convolution"
@@ -101,7 +101,7 @@ class Convolution(ImageFeature):
 
 
 class Variance(ImageFeature):
-    r"""Histograms of the grey values' standard deviation in a sliding window, for 3 × 3 tiles.
+    r"""Histograms of the local standard deviation of grey values, for 3 × 3 tiles.
 
     At each position of a ``window`` × ``window`` window inside the image, with :math:`n` grey
     values :math:`z` (0 … 255, the luma of ITU-R BT.601) in it, the deviation is
@@ -112,8 +112,8 @@ class Variance(ImageFeature):
     The positions are divided into tiles as ``TileFeature`` divides pixels, and each tile's
     histogram sums to one.  If a side is shorter than the window, so is the window.
 
-    The scheme is from [Yavlinsky-2004], which does not print window, bins and range; these are
-    ours (no deviation of grey values exceeds 127.5, and few in photographs exceed 64).
+    The scheme is from [Yavlinsky-2004], which does not state window, bins and range; we chose them
+    (no deviation of grey values exceeds 127.5, and few in photographs exceed 64).
     """
 
     name = "variance"
@@ -147,7 +147,7 @@ class Variance(ImageFeature):
 
 
 class TileFeature(ImageFeature):
-    """One value for each of ``n_tiles`` × ``n_tiles`` tiles, row by row, from its grey values.
+    """One value for the grey values of each of ``n_tiles`` × ``n_tiles`` tiles, row by row.
 
     Tile i of n over a side of L pixels has the pixels from ⌊iL/n⌋ to ⌊(i + 1)L/n⌋ - 1, and always
     the first of these: if there are fewer pixels than tiles, neighbouring tiles share them.

@@ -1,4 +1,4 @@
-"""Visual words: the local patches of an image, counted by kind."""
+"""Visual words: counts of the kinds of local patches in an image."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NORMS = ("l1", "l2", "none")
 
 
 class VisualWords(ImageFeature):
-    r"""How often each kind of local patch occurs in an image.
+    r"""Counts of each kind of local patch in an image.
 
     SIFT [Lowe-2004] finds the key points of an image and describes the patch around each by 128
     numbers d; k-means over such descriptors of the training images gives ``n_words`` words
@@ -35,13 +35,13 @@ class VisualWords(ImageFeature):
         {\sum_{j=1}^{r} \exp(-\|d - c_j\|^2 / 2\sigma^2)}, \qquad \sigma^2 = 6250,
 
     so that it still adds 1 in total [Philbin-Chum-Isard-Sivic-Zisserman-2008].  A row is then
-    divided by its sum (``normalise="l1"``), by its Euclidean length (``"l2"``) or left as it is
-    (``"none"``).  An image without key points, such as one of a single colour, has a row of zeros.
+    divided by its sum (``normalise="l1"``), by its Euclidean length (``"l2"``) or not divided
+    (``"none"``).  An image without key points, such as one of a single colour, gets a row of zeros.
 
     ``root=True`` replaces d by :math:`512 \sqrt{d / \|d\|_1}`, so that Euclidean distances become
     Hellinger distances [Arandjelovic-Zisserman-2012].  ``dense=step`` describes upright patches of
-    ``2 * step`` pixels a side, on a grid of that step, instead of key points; patches without any
-    gradient are left out.
+    ``2 * step`` × ``2 * step`` pixels, on a grid of that step, instead of key points; patches
+    without any gradient are left out.
 
     Images with a side longer than ``max_side`` pixels are first scaled down to it.  Words are
     learned from at most ``n_descriptors`` descriptors, drawn at random, equally many per image.
@@ -80,7 +80,7 @@ class VisualWords(ImageFeature):
         if len(sample) < self.n_words:
             raise InputError(
                 f"{self._title}: n_words must be at most the number of descriptors that the "
-                f"images have, got {self.n_words} and {len(sample)}; give more images."
+                f"images have, got {self.n_words} and {len(sample)}; pass more images."
             )
         self.words_ = _centres(sample, self.n_words, int(rng.integers(1 << 31)))
         return self
@@ -167,7 +167,7 @@ def _some(rows: Float32Array, most: int, rng: np.random.Generator) -> Float32Arr
 def _centres(sample: Float32Array, n_words: int, seed: int) -> Float32Array:
     """Centres ``(n_words, 128)`` of k-means."""
     faiss = _faiss()
-    # Use the whole sample, and do not warn of few points per word.
+    # Use the whole sample, and do not warn about few points per word.
     bounds = {"min_points_per_centroid": 1, "max_points_per_centroid": len(sample)}
     with _one_thread():
         means = faiss.Kmeans(DIM, n_words, niter=N_ROUNDS, seed=seed, **bounds)

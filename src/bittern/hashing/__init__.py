@@ -1,4 +1,4 @@
-"""Hash functions: vectors to :class:`~bittern.Codes`, one file per method.
+"""Hash functions turn vectors into :class:`~bittern.Codes`; each file is one method.
 
 >>> import numpy as np, bittern as bt
 >>> X = np.random.default_rng(0).standard_normal((100, 8))

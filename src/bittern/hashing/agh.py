@@ -34,7 +34,7 @@ class AGH(Hasher):
         W = \sqrt n \, \Lambda^{-1/2} V \Sigma^{-1/2}, \qquad Y = Z W,
 
     largest eigenvalue first, without the trivial one, for which Y is constant.  A row's Z, and so
-    its :math:`y = W^\top z(x)`, follows from the anchors alone, also for new rows.
+    its :math:`y = W^\top z(x)`, depends only on the anchors, so it exists for new rows too.
 
     With ``layers=1``, a bit is :math:`y_k > 0` for each of ``n_bits`` eigenfunctions.  With
     ``layers=2``, half as many eigenfunctions give two bits each; the second bit is
@@ -48,7 +48,7 @@ class AGH(Hasher):
         b^+ = \frac{1^\top g + n_- c}{n}, \qquad b^- = \frac{n_+ c - 1^\top g}{n}.
 
     ``n_anchors`` is m and ``n_neighbours`` is s.  If there are fewer eigenfunctions (at most m - 1)
-    than asked for, further bits are second bits of these eigenfunctions, the smoothest first; then
+    than needed, further bits are second bits of these eigenfunctions, the smoothest first; then
     signs of random combinations of them.  Deviations: the original code leaves out every eigenvalue
     near 1; here only the trivial eigenvector is left out, so that a graph of several components has
     bits that separate them.  If the positive rows are such components, the thresholds are the means

@@ -26,11 +26,11 @@ Bits = NDArray[np.bool_]
 class Hasher(TransformerMixin, BaseEstimator, ABC):
     """Turns vectors into codes of ``n_bits`` bits; a scikit-learn estimator.
 
-    ``fit(X, y)`` takes ``(n, dim)`` rows; ``y`` is class labels, multi-hot tags, or a square
+    ``fit(X, y)`` takes ``(n, dim)`` rows; ``y`` can be class labels, multi-hot tags, or a square
     :class:`~bittern.Relevance` of the rows (see :class:`~bittern.hashing.Targets`).  Unsupervised
     methods ignore ``y``.
 
-    A method is a class in a file of its own.  Its constructor takes the hyper-parameters, first
+    Each method is a class in its own file.  Its constructor takes the hyper-parameters, first
     ``n_bits``, and stores them unchanged; :meth:`_fit` learns; :meth:`_bits` computes the bits of
     rows.  Learned attributes are arrays, numbers, strings, or other hashers, and their names end
     with an underscore.  :meth:`_fit` passes them to :meth:`_keep` whenever they are a usable model;
@@ -57,11 +57,11 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         except KeyboardInterrupt:
             if not self._kept():
                 raise KeyboardInterrupt(
-                    f"{self._title}: stopped before there was a model; it is not fitted."
+                    f"{self._title}: stopped before there was a model; not fitted."
                 ) from None
             self.stopped_early_ = True
             warnings.warn(
-                f"{self._title}: stopped early; the model is what had been learned so far."
+                f"{self._title}: stopped early; the model is the one learned so far."
                 f"{self._resume_hint}",
                 stacklevel=2,
             )
@@ -97,11 +97,11 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         return self._bits(self._checked(X))
 
     def _checked(self, X: Any, reset: bool = False) -> Any:
-        """Rows as the method takes them, of the shape it was fitted on."""
+        """Rows in the method's input format, with the shape it was fitted on."""
         return check_rows(self, X, reset=reset, sparse=False)
 
     def _blank(self) -> NDArray[Any]:
-        """One row of zeros, to test a loaded model with."""
+        """One row of zeros, to test a loaded model."""
         return np.zeros((1, self.n_features_in_))
 
     @property
@@ -119,7 +119,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         return self.needs_y
 
     def _keep(self, **learned: Any) -> None:
-        """Set attributes that together are a usable model."""
+        """Set attributes that together form a usable model."""
         for name, value in learned.items():
             setattr(self, name, value)
         self.stopped_early_ = False
@@ -136,7 +136,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
             raise _not_fitted(f"{self._title}: call fit() before encode(), transform() or save().")
 
     def _generator(self) -> np.random.Generator:
-        """The random number generator that ``random_state`` says."""
+        """The random number generator for ``random_state``."""
         if isinstance(self.random_state, np.random.Generator):
             return self.random_state
         if self.random_state is not None:
@@ -173,7 +173,7 @@ def _is_learned(name: str) -> bool:
 
 
 def _not_fitted(sentence: str) -> Exception:
-    """Our error and scikit-learn's at once, because its tools catch their own."""
+    """An error that is also scikit-learn's, because its tools catch their own."""
     from sklearn.exceptions import NotFittedError as TheirNotFittedError
 
     class NotFitted(NotFittedError, TheirNotFittedError):

@@ -21,7 +21,7 @@ from bittern.hashing.targets import Targets
 from bittern.progress import track
 
 Array = NDArray[Any]
-LEAST_GAIN = 1e-9  # of the total cost; steps that save less are not taken
+LEAST_GAIN = 1e-9  # share of the total cost; smaller savings are ignored
 PAIRS_AT_ONCE = 1 << 16
 
 
@@ -36,9 +36,9 @@ class BRE(KernelHasher):
         \right)^2
 
     by coordinate descent.  As one weight goes from :math:`-\infty` to :math:`\infty`, each row
-    changes its bit once, where the sum is 0; sorting the rows by that place finds the best interval
+    changes its bit once, where the sum is 0; sorting the rows by that point finds the best interval
     exactly, in O(n log n + \|N\|).  A sweep sets all weights of a bit, in random order, bit after
-    bit; there are ``n_sweeps``.  The objective never rises.
+    bit; there are ``n_sweeps``.  The objective never increases.
 
     With ``y``, :math:`d_{ij}` is 1 - affinity; without, :math:`\frac14 \|x_i - x_j\|^2` of centred
     rows of length 1, which is between 0 and 1.  N pairs each row with ``n_pairs`` random others;
@@ -183,9 +183,9 @@ class Embedding:
 def best_weight(
     kernel: Float64Array, rest: Float64Array, bit: Array, first: Array, other: Array, costs: Array
 ) -> tuple[float, float]:
-    """The weight w for which bits ``rest + w * kernel > 0`` cost least, and what it saves.
+    """The weight w whose bits ``rest + w * kernel > 0`` cost least, and the saving.
 
-    Saved is the difference from the cost of the present bits ``bit``.
+    The saving is relative to the cost of the current bits ``bit``.
     """
     flat = kernel == 0
     places = np.where(flat, np.inf, -rest / np.where(flat, 1, kernel))
@@ -235,10 +235,10 @@ def _sweep(
     other: Array,
     costs: Array,
 ) -> tuple[float, float]:
-    """The best weight and what it saves, trying all intervals between places; changes ``signs``."""
+    """The best weight and its saving, over all intervals between points; changes ``signs``."""
     n = order.shape[0]
     cost = 0.0
-    for i in range(n):  # the bits for a weight below all places, and their extra cost
+    for i in range(n):  # the bits for a weight below all points, and their extra cost
         new = kernel[i] < 0 if kernel[i] != 0 else rest[i] > 0
         if new != (signs[i] > 0):
             cost += _flip(i, signs, first, other, costs)
@@ -261,7 +261,7 @@ def _sweep(
 
 @njit(cache=True, nogil=True, fastmath=True)  # type: ignore[untyped-decorator]
 def _flip(i: int, signs: Float32Array, first: Array, other: Array, costs: Array) -> float:
-    """Flip one bit and return what it costs; each pair is listed twice but counted once."""
+    """Flip one bit and return the cost; each pair is listed twice but counted once."""
     pull = np.float32(0)
     for e in range(first[i], first[i + 1]):
         pull += costs[e] * signs[other[e]]

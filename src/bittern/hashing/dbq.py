@@ -30,15 +30,15 @@ class DBQ(Hasher):
 
     .. math:: F = \frac{(\sum_{S_1} z)^2}{|S_1|} + \frac{(\sum_{S_3} z)^2}{|S_3|}
 
-    is largest.  The search is the original's: :math:`S_2` starts empty at threshold 0; if its sum
-    is not above 0 it gains the smallest value of :math:`S_3`, otherwise the largest of :math:`S_1`;
-    the best F on the way wins.  The search passes every pair of thresholds for which the mean of
-    :math:`S_2` is exactly 0.
+    is largest.  The search is that of the original: :math:`S_2` starts empty at threshold 0; if its
+    sum is not above 0 it gains the smallest value of :math:`S_3`, otherwise the largest of
+    :math:`S_1`; the best F on the way wins.  The search visits every pair of thresholds for which
+    the mean of :math:`S_2` is exactly 0.
 
     ``projection`` is an unfitted linear hasher, such as ``ITQ()``, by default
     :class:`~bittern.hashing.PCAH`.  A copy of it with half as many bits (rounded up) is fitted and
-    kept as ``projection_``; its z are :math:`(x - \bar x)^\top w`.  With an odd ``n_bits`` the last
-    dimension has one bit, [z > 0].  ``y`` is passed to the projection if it uses it.
+    kept as ``projection_``; it gives :math:`z = (x - \bar x)^\top w`.  With an odd ``n_bits`` the
+    last dimension has one bit, [z > 0].  ``y`` is passed to the projection if it uses it.
 
     Thresholds lie midway between training values, not on the lower one as in the original, which
     divides the training rows the same way; and never between values that are equal except for
@@ -123,9 +123,9 @@ def _search_path(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The numbers i of low and j of high values in the middle, at each step of the search.
 
-    The middle's sum is ``high[j - 1] - low[i - 1]``; a high value joins while it is not above 0.
-    So values join in the order of the sum of those before them on their own side: a merge of two
-    sorted lists, high values first among equals.  The search ends when one side is used up.
+    The middle's sum is ``high[j - 1] - low[i - 1]``; a high value joins while it is not above 0. So
+    values join in the order of the sum of the earlier values on their side: a merge of two sorted
+    lists, high values first among equals.  The search ends when one side is used up.
     """
     low, high = (np.concatenate(([0.0], sums)) for sums in (low, high))
     before_high = high[:-1][high[:-1] <= low[-1]]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DTSH(GradientHasher):
-    r"""Deep triplet-supervised hashing: the more relevant of two rows has the larger product.
+    r"""Deep triplet-supervised hashing: more relevant rows have larger inner products.
 
     Minimises the negative log-likelihood of the triplets of a batch with a ``margin`` (by default
     half of ``n_bits``), plus ``eta`` times the squared difference of the logits from their signs
@@ -29,7 +29,7 @@ class DTSH(GradientHasher):
     margin: float | None = None
 
     name = "dtsh"
-    _largest_default_batch = 200  # the number of triplets grows with the cube
+    _largest_default_batch = 200  # the number of triplets grows with its cube
 
     def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
         from bittern.hashing.objectives import dtsh_loss

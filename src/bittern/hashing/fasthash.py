@@ -26,7 +26,7 @@ from bittern.progress import track
 BINS = 63  # of a column's values; trees split between bins
 LEAF = 20  # training rows at a leaf, at least; fewer if there are fewer than LEAF * SHARE rows
 SHARE = 250
-RATE = 0.2  # of each tree's step
+RATE = 0.2  # learning rate of boosting
 
 
 class FastHash(Hasher):
@@ -49,11 +49,11 @@ class FastHash(Hasher):
 
     (``ksh`` is :math:`(z_i^\top z_j / r - 2 a_{ij} + 1)^2` up to a constant).  A new bit adds 0 or
     1 to the number d of bits in which a pair differs.  So, up to a constant, this is the energy
-    :math:`\sum w_{ij} [z_i \ne z_j]` of the new bits z for any loss, where
-    :math:`w = \ell((d + 1) / r) - \ell(d / r)`.  The rows are divided into blocks in which all
-    pairs have affinity 1, so that no weight there is negative; then a minimum cut finds exactly the
-    best bits of a block given those of the other rows.  ``n_sweeps`` times, all blocks are cut in
-    random order; in the first sweep, rows that are not cut yet have no influence.
+    :math:`\sum w_{ij} [z_i \ne z_j]` of the new bits z for any loss, where :math:`w = \ell((d + 1)
+    / r) - \ell(d / r)`.  The rows are divided into blocks in which all pairs have affinity 1, so
+    that no weight there is negative; then a minimum cut finds exactly the best bits of a block
+    given those of the other rows.  In each of ``n_sweeps`` sweeps, all blocks are cut in random
+    order; in the first sweep, rows that are not cut yet have no influence.
 
     A sum of ``n_trees`` trees of at most the given ``depth``, boosted for logistic loss with rows
     weighted by :math:`\sum_j |w_{ij}|`, learns the bit; each tree sees ``n_features`` random
@@ -62,8 +62,8 @@ class FastHash(Hasher):
     Each row is paired with ``n_pairs`` random rows of affinity above 0 and as many of affinity 0,
     so that memory grows with n, not its square.  With a single class, all bits are constant.
 
-    Differs from the original in the boosting, there AdaBoost with 200 random columns at each node,
-    and in the start of the cuts, there 1 for all rows.
+    Deviations: the original boosts by AdaBoost with 200 random columns at each node, and starts the
+    cuts with 1 for all rows.
 
     References: [Lin-Shen-Shi-vandenHengel-Suter-2014], [Lin-Shen-Suter-vandenHengel-2013].
     """

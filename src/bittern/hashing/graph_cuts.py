@@ -1,4 +1,4 @@
-"""One bit of all training rows by graph cuts over pairs of rows; FastHash and MACHash use it."""
+"""Graph cuts over pairs of rows choose one bit of all training rows, for FastHash and MACHash."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from bittern.hashing.targets import Targets
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Counts = NDArray[np.uint16]
-Signs = NDArray[np.int8]  # -1 and 1, and 0 where it is not known yet
+Signs = NDArray[np.int8]  # -1 and 1, or 0 if not yet known
 LossOfShare = Callable[[Float64Array], Float64Array]
 
-#: The loss of a pair whose codes differ in the share x of their bits: if similar, if dissimilar.
+#: The losses of a similar and of a dissimilar pair whose codes differ in the share x of their bits.
 LOSSES: dict[str, tuple[LossOfShare, LossOfShare]] = {
     "hinge": (lambda x: x**2, lambda x: np.maximum(0.5 - x, 0) ** 2),
     "ksh": (lambda x: 4 * x**2, lambda x: 4 * (1 - x) ** 2),
@@ -31,7 +31,7 @@ LOSSES: dict[str, tuple[LossOfShare, LossOfShare]] = {
 class AffinityPairs(NamedTuple):
     """Sampled pairs of rows, each listed twice: row i with ``other[first[i]:first[i + 1]]``.
 
-    A tuple, so that compiled functions take it as it is.
+    A tuple, so that compiled functions accept it.
     """
 
     first: Longs  # (n + 1,)
@@ -84,7 +84,7 @@ class AffinityPairs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows of which no two are a pair of affinity below 1, and the pairs among them."""
+    """Rows without any pair of affinity below 1 among them, and their pairs."""
 
     rows: PositionArray
     listed: PositionArray  # where the pairs are listed, each once
@@ -96,7 +96,7 @@ def make_blocks(pairs: AffinityPairs, rng: np.random.Generator) -> list[Block]:
     """Divide all rows into blocks.
 
     Each block grows from a random row along pairs of affinity 1 as far as it can.  Rows that would
-    stay alone are put together with others that they are not paired with.
+    stay alone are grouped with rows that they are not paired with.
     """
     block_of = np.full(pairs.n, -1, np.int32)
     n_blocks = _grow_blocks(rng.permutation(pairs.n), pairs, block_of)
@@ -135,7 +135,7 @@ def choose_bits(
     blocks: list[Block],
     rng: np.random.Generator,
 ) -> None:
-    r"""Set, block by block, the bits of least energy given the bits of the other rows.
+    r"""Set, block by block, the bits of least energy, given the bits of the other rows.
 
     The energy is :math:`\sum_{\{i,j\}} w_{ij} [z_i \ne z_j] + \sum_i u_i z_i`, with weights that
     are not negative inside a block.
@@ -151,10 +151,10 @@ def choose_bits(
 
 
 def minimum_cut(unary: Float64Array, heads: Any, tails: Any, weights: Float64Array) -> Bits:
-    r"""Where z is 1 for the least :math:`\sum_e w_e [z_{h(e)} \ne z_{t(e)}] + \sum_i u_i z_i`.
+    r"""Where z is 1 in the minimum of :math:`\sum_e w_e [z_{h(e)} \ne z_{t(e)}] + \sum_i u_i z_i`.
 
     The maximum flow from the rows that pull to -1 to those that pull to 1 gives it, if no weight is
-    negative.  Flow over single pairs is pushed first: often that is all of it.
+    negative.  Flow over single pairs is pushed first; often nothing remains.
     """
     excess, there, back = 2 * unary, weights.copy(), weights.copy()
     _push_over_pairs(excess, heads, tails, there, back)
@@ -202,7 +202,7 @@ def _choose(
     n_dissimilar: int,
     chosen: Longs,
 ) -> None:
-    """Each row's first similar and dissimilar columns, from its start on, but not its own."""
+    """Each row's first similar and dissimilar columns from its start on, except the row itself."""
     n = affinity.shape[1]
     for i in range(affinity.shape[0]):
         similar = dissimilar = 0
@@ -223,7 +223,9 @@ def _choose(
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _grow_blocks(order: Longs, pairs: AffinityPairs, block_of: Ints) -> int:
     """Number the blocks in ``block_of``, -1 before, and return how many there are."""
-    clashes = np.full(block_of.shape[0], -1, np.int64)  # the seed of a block that a row cannot join
+    clashes = np.full(
+        block_of.shape[0], -1, np.int64
+    )  # the seed of the block that a row cannot join
     waiting = np.empty(pairs.other.shape[0] + 1, np.int64)
     n_blocks = 0
     for seed in order:

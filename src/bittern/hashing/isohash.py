@@ -25,9 +25,9 @@ class IsoHash(LinearHasher):
     .. math:: M = \{ R^\top \Lambda R : R^\top R = I \}, \qquad
         T = \{ S = S^\top : \operatorname{diag} S = a \},
 
-    and lift and projection finds it: from a random Z in M, replace the diagonal by a (the nearest
-    S in T), then the eigenvalues of S by those of Λ, in order (the nearest Z in M).  The distance
-    between the two never grows.  Repeats ``n_iter`` times, or until the variances are equal.
+    and lift and projection finds it: from a random Z in M, replace the diagonal by a (the nearest S
+    in T), then the eigenvalues of S by those of Λ, in order (the nearest Z in M).  The distance
+    between the two sets never grows.  Repeats ``n_iter`` times, or until the variances are equal.
 
     If the rows vary in fewer directions than there are bits, the other variances are 0.
 

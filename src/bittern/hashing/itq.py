@@ -50,10 +50,10 @@ class ITQ(LinearHasher):
 def rotations(
     V: Float64Array, n_bits: int, n_iter: int, rng: np.random.Generator, title: str
 ) -> Iterator[Float64Array]:
-    r"""Better and better R ``(r, n_bits)``, with orthonormal rows, that bring VR near its signs.
+    r"""Yield R ``(r, n_bits)`` with orthonormal rows that bring VR closer and closer to its signs.
 
-    V is ``(n, r)`` with r ≤ ``n_bits``.  The first R is random; each other one is the best for the
-    signs of the one before.  Ends before ``n_iter`` steps if a step changes no sign.
+    V is ``(n, r)`` with r ≤ ``n_bits``.  The first R is random; each next one is the best for the
+    signs of the previous one.  Ends before ``n_iter`` steps if a step changes no sign.
     """
     R = np.linalg.qr(rng.standard_normal((n_bits, n_bits)))[0][: V.shape[1]]
     positive = V @ R > 0

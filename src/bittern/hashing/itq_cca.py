@@ -25,10 +25,9 @@ class ITQCCA(LinearHasher):
         = \lambda_k^2 \, (X^\top X + \rho_X I) \, w_k, \qquad
         w_k^\top (X^\top X + \rho_X I) \, w_k = 1.
 
-    The columns :math:`\lambda_k w_k` take the place of the principal axes in
-    :class:`~bittern.hashing.ITQ`.  :math:`\rho_X` is ``regularisation`` times the mean nonzero
-    eigenvalue of :math:`X^\top X`, :math:`\rho_Y` 10⁻⁴ times the mean eigenvalue of
-    :math:`Y^\top Y`.
+    The columns :math:`\lambda_k w_k` replace the principal axes in :class:`~bittern.hashing.ITQ`.
+     :math:`\rho_X` is ``regularisation`` times the mean nonzero eigenvalue of :math:`X^\top X`,
+    :math:`\rho_Y` 10⁻⁴ times the mean eigenvalue of :math:`Y^\top Y`.
 
     There are at most as many correlations as indicators (c - 1 with c classes).  Directions for
     further bits would have correlation 0 and, scaled by it, vanish: with r < b directions, R has r
@@ -37,9 +36,8 @@ class ITQCCA(LinearHasher):
     .016 to .13 above padding at full weight.  If no direction correlates, as with a single class,
     the principal axes are rotated, as in ITQ.
 
-    The original has :math:`\rho` = 10⁻⁴ whatever the scale of the rows; the default here was the
-    best of seven powers of ten, 10⁻⁶ … 100, on held-out training rows, for GIST and for CNN
-    features.
+    The original has :math:`\rho` = 10⁻⁴ for rows of any scale; the default here was the best of
+    seven powers of ten, 10⁻⁶ … 100, on held-out training rows, for GIST and for CNN features.
 
     Reference: [Gong-Lazebnik-2011].
     """

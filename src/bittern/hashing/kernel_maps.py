@@ -13,7 +13,7 @@ from bittern.hashing.linear import sides
 
 
 class KernelHasher(Hasher):
-    r"""Bit k of x is 1 if ``(κ(x) - mean_) @ projection_[:, k] > 0`` with κ(x) from anchors.
+    r"""Bit k of x is 1 if ``(κ(x) - mean_) @ projection_[:, k] > 0``, where κ(x) uses anchors.
 
     :math:`\kappa_j(x) = \exp(-\|x - a_j\|^2 / (2\sigma^2))`, with σ² in ``width_``.
     """
@@ -72,11 +72,11 @@ def gaussian(X: Rows, anchors: Rows, width: float) -> Rows:
 
 
 def unit_rows(X: Rows) -> Rows:
-    """Rows scaled to length 1; rows of zeros stay."""
+    """Rows scaled to length 1; rows of zeros stay zero."""
     length = np.linalg.norm(X, axis=1, keepdims=True)
     return X / np.where(length > 0, length, 1)
 
 
 def with_ones(values: Rows) -> Rows:
-    """The columns and one more column of ones, whose weight is a constant term."""
+    """The columns and an extra column of ones, whose weight is the constant term."""
     return np.hstack((values, np.ones((len(values), 1), values.dtype)))

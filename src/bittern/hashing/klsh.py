@@ -35,8 +35,8 @@ class KLSH(KernelHasher):
     anchors is enough.
 
     The anchors are ``n_anchors`` random training rows (or all distinct ones, if there are fewer).
-    ``n_chosen`` is t; it is limited to half of the anchors, because all of them together have no
-    direction.  Directions in which the anchors do not vary are left out of the inverse.
+    ``n_chosen`` is t; it is limited to half of the anchors, because the mean of all of them gives
+    no direction.  Directions in which the anchors do not vary are left out of the inverse.
 
     ``kernel`` is ``"gaussian"``, :math:`\exp(-\|x - y\|^2 / (2\sigma^2))`, ``"linear"`` or
     ``"cosine"``; ``width`` is σ², by default the mean squared distance of training rows from the

@@ -10,8 +10,8 @@ from bittern.hashing.kernel_maps import KernelHasher, choose_anchors, mean_squar
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
-RIDGE = 1e-6  # of the mean diagonal, for fewer rows than anchors
-LEAST_GAIN = 1e-2  # times the number of rows; a step that gains less is the last
+RIDGE = 1e-6  # share of the mean diagonal, for fewer rows than anchors
+LEAST_GAIN = 1e-2  # times the number of rows; stop after a step that gains less
 MAX_DOUBLINGS = 50
 
 

@@ -1,4 +1,4 @@
-"""Hashers whose bits are sides of hyperplanes, and principal axes."""
+"""Hashers whose bits say on which side of a hyperplane a row is; and principal axes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LinearHasher(Hasher):
         return sides(X, self.mean_, self.projection_)
 
     def _checked_bits(self, X: Any) -> Bits:
-        """Look for infinity and NaN in the products, which are far fewer than the rows' entries."""
+        """Look for infinity and NaN in the products, which are far fewer than the entries."""
         rows = check_rows(self, X, sparse=False, finite=False)
         with np.errstate(invalid="ignore", over="ignore"):
             products = rows @ self.projection_.astype(rows.dtype)
@@ -36,8 +36,8 @@ def sides(X: Rows, mean: Float64Array, projection: Float64Array) -> Bits:
     """Whether the rows lie on the positive side of hyperplanes through ``mean``.
 
     Computed as ``X @ projection > mean @ projection`` in the precision of the rows, so that they
-    are not copied.  Rows that lie on a hyperplane except for rounding get 0, so that a row's bits
-    do not depend on the other rows in its block.
+    are not copied.  Rows on a hyperplane, up to rounding, get 0, so that a row's bits do not depend
+    on the other rows in its block.
     """
     return X @ projection.astype(X.dtype) > _offset(mean, projection, X.dtype)
 

@@ -52,7 +52,7 @@ class PStableLSH(Hasher):
     held-out training rows of CIFAR-10.
 
     The original uses :math:`h_k` as a part of the key of a hash table and has no binary code;
-    taking one bit per function, its parity, is ours.
+    taking one bit per function, its parity, is our choice.
 
     Reference: [Datar-Immorlica-Indyk-Mirrokni-2004].
     """

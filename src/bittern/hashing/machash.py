@@ -1,4 +1,4 @@
-"""MACHash: the method of auxiliary coordinates, codes and linear functions that come to agree."""
+"""MACHash: the method of auxiliary coordinates, which makes codes and linear functions agree."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MACHash(Hasher):
     r"""Auxiliary coordinates: alternate between codes of least loss and linear hash functions.
 
     Learning linear hash functions h for a loss L of codes directly is hard because codes are
-    discrete.  Here the codes Z of the training rows are variables of their own,
+    discrete.  Here the codes Z of the training rows are separate variables,
 
     .. math:: \min_{Z, h} L(Z) + \mu \sum_i \|z_i - h(x_i)\|^2, \qquad Z \in \{-1, 1\}^{n \times b},
 
@@ -60,8 +60,8 @@ class MACHash(Hasher):
     ``"ksh"``, :math:`(z_i^\top z_j / b - 2 a_{ij} + 1)^2`, is the original's.
 
     Each row is paired with ``n_pairs`` random rows of affinity above 0 and as many of affinity 0.
-    Deviations: a support vector machine starts from the last iteration's solution instead of
-    afresh, and passes over the rows at most 20 times.
+    Deviations: a support vector machine starts from the last iteration's solution instead of from
+    scratch, and passes over the rows at most 20 times.
 
     Reference: [Raziperchikolaei-Carreira-Perpinan-2016].
     """
@@ -69,8 +69,8 @@ class MACHash(Hasher):
     name = "machash"
     needs_y = True
 
-    mean_: Float64Array  # (dim + 1,) of rows with a 0 behind
-    projection_: Float64Array  # (dim + 1, n_bits) of rows with a 1 behind
+    mean_: Float64Array  # (dim + 1,) the mean, with a 0 appended
+    projection_: Float64Array  # (dim + 1, n_bits) for rows with a 1 appended
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class MACHash(Hasher):
 
 
 class AuxiliaryCoordinates:
-    """The codes of the training rows as variables of their own."""
+    """The codes of the training rows as separate variables."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class AuxiliaryCoordinates:
         return total + 4 * mu * float((self.bits != predicted).sum())
 
     def update(self, predicted: Signs, mu: float) -> None:
-        """Give each bit in turn the values of least objective, block by block."""
+        """Set each bit in turn to the values that minimise the objective, block by block."""
         for bit, wanted in zip(self.bits, predicted, strict=True):
             count_differences(bit, self.pairs, -1, self.apart)
             self._set_weights(loss_steps(self.loss, self.n_bits), self.scale)
@@ -184,7 +184,7 @@ class _Classifiers:
         return np.append(self._mean, 0.0)
 
     def fit(self, bits: Signs, rng: np.random.Generator) -> Signs:
-        """Train on from the last solution, and predict the bits of the training rows."""
+        """Continue training from the last solution, and predict the bits of the training rows."""
         self._alpha[bits != self._bits] = 0
         self._bits = bits.copy()
         self._w = np.ascontiguousarray((self._alpha * bits) @ self._rows)

@@ -1,8 +1,8 @@
-r"""What the gradient-trained methods minimise: functions of logits and gains, in PyTorch.
+r"""Objectives of the gradient-trained methods: functions of logits and gains, in PyTorch.
 
 An objective takes ``logits`` (M, b), whose signs are the bits, and ``gains`` (M, M), whole numbers
-that say how relevant each row of the batch is to each other row; the diagonal is ignored.  It
-returns one number, smaller for better codes.
+for how relevant each row of the batch is to each other row; the diagonal is ignored.  It returns
+one number, smaller for better codes.
 
 The ranking objectives are the tie-aware metrics over a *soft tie profile*, counts per distance and
 relevance level that have gradients.  The sign of a logit f becomes
@@ -29,7 +29,7 @@ Objective = Callable[..., Tensor]
 
 #: Ways to replace a sum over the ranks of a tie.
 FORMS = ("simplified", "integral", "midpoint")
-TINY = 1e-6  # items; fewer count as none
+TINY = 1e-6  # items; smaller counts are 0
 
 
 def ap_loss(
@@ -68,7 +68,8 @@ def relaxed_ap(relevant: Tensor, total: Tensor, form: str = "simplified") -> Ten
       For bins that hold less than one item, ρ, the probability that another item of the tie is
       relevant, is clipped to 0 … 1, and the logarithm to at least 0.
     - ``"midpoint"``: the same with :math:`\ln \frac{C_d + 1/2}{C_{d-1} + 1/2}`, whose limits are
-      half a rank outside; its error is :math:`O(1/t^2)`, also for ties of one.  Ours.
+      half a rank outside; its error is :math:`O(1/t^2)`, even for ties of one item.  This form is
+      ours.
     - ``"simplified"``: the precision at the middle of the tie,
 
       .. math:: c_d^+ \frac{C_{d-1}^+ + C_d^+ + 1}{C_{d-1} + C_d + 1}.
@@ -141,7 +142,7 @@ def relaxed_dcg(counts: Tensor, gain: Tensor, form: str = "simplified") -> Tenso
       the discounts :math:`1/\log_2(t + 1)` over the ranks t of the tie, by between its last and
       its first term; at least 0, for bins that hold less than one item;
     - ``"midpoint"``: :math:`\ln 2\, [\mathrm{Li}(C_d + 3/2) - \mathrm{Li}(C_{d-1} + 3/2)]`, whose
-      limits are half a rank outside.  Ours;
+      limits are half a rank outside.  This form is ours;
     - ``"simplified"``: :math:`c_d / \log_2(\bar t + 1)` with
       :math:`\bar t = (C_{d-1} + C_d + 1) / 2`, the middle of the tie.
     """

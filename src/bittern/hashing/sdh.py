@@ -48,9 +48,9 @@ class SDH(KernelHasher):
     ``penalty`` is λ, and δ is 0.01.  Y are the classes or tags as zeros and ones; for a Relevance,
     the affinities to at most 256 random rows.  ``width`` is the kernel's σ², by default half the
     mean squared distance of training rows from anchors.  Deviations: the original tunes σ for each
-    dataset, penalises p as it does P, and starts each discrete step from zeros, after which the
-    objective may rise.  Here a second step starts from the last codes, and the one with the lower
-    objective after W and P are updated is kept, so that the objective never rises.
+    dataset, penalises p like P, and starts each discrete step from zeros, which may increase the
+    objective.  Here a second step starts from the last codes, and the one with the lower objective
+    after W and P are updated is kept, so that the objective never increases.
 
     Reference: [Shen-Shen-Liu-Shen-2015].
     """

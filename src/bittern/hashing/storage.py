@@ -1,4 +1,4 @@
-"""Hashers as files of arrays and JSON: nothing in them is run when they are read."""
+"""Hashers as files of arrays and JSON; reading one never runs code from the file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def save(hasher: Hasher, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Hasher:
-    """Read a hasher that :meth:`Hasher.save` wrote; the file is checked, never run."""
+    """Read a hasher that :meth:`Hasher.save` wrote; the file is checked, and none of it is run."""
     hasher: Hasher = _format().load(path)
     with reading(path, "model"):
         bits = hasher._bits(hasher._blank())  # fails if the arrays do not fit together
         if bits.shape != (1, hasher.n_bits):
-            raise ValueError(f"codes of {bits.shape[1]} bits, {hasher.n_bits} were promised")
+            raise ValueError(f"codes of {bits.shape[1]} bits, not {hasher.n_bits}")
     return hasher
 
 

@@ -20,13 +20,13 @@ from bittern.progress import track
 RIDGE = 0.3  # of the mean variance of a column
 TREE_DEPTH = 4
 N_LEVELS = 256  # of a column, between which it may be cut
-SAME_SHARE = 0.95  # of the rows on which two bits agree, or disagree, that makes them the same
-LEAST_SCORE = 0.25  # of the best bit's score, that a new bit must reach to be preferred
-N_ATTEMPTS = 8  # at finding a bit that is not the same as an earlier one
+SAME_SHARE = 0.95  # share of rows on which two bits must agree, or disagree, to count as the same
+LEAST_SCORE = 0.25  # share of the best bit's score that a new bit must reach to be preferred
+N_ATTEMPTS = 8  # to find a bit that is not the same as an earlier one
 N_EIGENVECTORS = 3  # from which target bits start
 LANCZOS_STEPS = 30
 MAX_SWEEPS = 20  # of flips of the target bits
-MAX_STUMPS = 256  # of different columns, among which a new one is sought
+MAX_STUMPS = 256  # candidate cuts of different columns for a new bit
 
 
 class StructHash(Hasher):
@@ -46,14 +46,14 @@ class StructHash(Hasher):
         \quad \text{for all } \pi_1 \dots \pi_m
 
     is solved by cutting planes: a linear programme, to which the most violated rankings for the
-    present w are added until a better w could gain 1 % at most (or 30 planes were added).  The
+    current w are added until a better w could gain at most 1 % (or 30 planes were added).  The
     multipliers of the planes add up to weights :math:`\mu_{ijk} \ge 0` of triplets, and the next
     bit maximises its score
 
     .. math:: \sum_{ijk} \mu_{ijk} \big( [h(x_i) \ne h(x_k)] - [h(x_i) \ne h(x_j)] \big);
 
-    a bit of positive score lowers the regularised risk.  The bit is added, w is solved for again,
-    and so on until there are ``n_bits``.
+    a bit of positive score lowers the regularised risk.  The bit is added and w solved again, until
+    there are ``n_bits``.
 
     ``loss="auc"``: :math:`\Delta(\pi) = |S(\pi)| / (|P| |N|)`; then ξ is the mean hinge loss
     :math:`[1 - d_w(x_i, x_k) + d_w(x_i, x_j)]_+` over triplets, as in CGHash.  The most violated
@@ -73,10 +73,10 @@ class StructHash(Hasher):
     targets: it takes the best cut of any column.  Stumps and trees cut a column at no more than 255
     of its values.
 
-    A bit that agrees with an earlier one, or its complement, on 95 % of the rows is skipped for the
-    next best, then for the best with random weights of queries, and finally for a random cut (with
-    a single class, where nothing can be ranked, all bits are random cuts).  Bits are repeated only
-    if that fails too, as with few distinct rows.
+    A bit that agrees with an earlier one, or its complement, on 95 % of the rows is replaced by the
+    next best, then by the best with random weights of queries, and finally by a random cut (with a
+    single class, where nothing can be ranked, all bits are random cuts).  Bits are repeated only if
+    that fails too, as with few distinct rows.
 
     At most ``n_queries`` random rows are queries, with at most ``n_relevant`` relevant and
     ``n_irrelevant`` irrelevant random rows each; rows in none of these lists are not used.  A
@@ -194,7 +194,7 @@ class _Family(Protocol):
 def _next_function(
     family: _Family, svm: StructuralSVM, before: list[_HashFunction], rng: np.random.Generator
 ) -> _HashFunction:
-    """The best function that differs from those before; if none does, the best, or a random one."""
+    """The best function that differs from the earlier ones; otherwise the best, or a random one."""
     lists, weights = svm.lists, svm.pair_weights()
     earlier = np.array([function.bits for function in before]).reshape(-1, len(lists.rows))
     best = found = family.best(weights, rng)
@@ -247,10 +247,10 @@ def _best_first(functions: list[_HashFunction]) -> list[_HashFunction]:
 
 
 def _lowest_eigenvectors(matrix: Any, rng: np.random.Generator) -> Float64Array:
-    """Approximately, as columns, by 30 Lanczos steps with full orthogonalisation.
+    """Approximate eigenvectors, as columns, by 30 Lanczos steps with full orthogonalisation.
 
-    Not by SciPy's ``eigsh``: it iterates to convergence, which starting points do not need, and
-    would change the codes.
+    SciPy's ``eigsh`` iterates to convergence, which starting points do not need, and would change
+    the codes.
     """
     n = matrix.shape[0]
     basis = np.zeros((min(n, LANCZOS_STEPS), n))
@@ -260,7 +260,7 @@ def _lowest_eigenvectors(matrix: Any, rng: np.random.Generator) -> Float64Array:
         for _ in range(2):
             vector = vector - (basis[:step] @ vector) @ basis[:step]
         if np.linalg.norm(vector) <= 1e-8 * size:
-            basis = basis[:step]  # an invariant subspace: this start leads no further
+            basis = basis[:step]  # an invariant subspace: no further directions
             break
         basis[step] = vector / np.linalg.norm(vector)
         vector = matrix @ basis[step]
@@ -317,7 +317,7 @@ class _HalfSpaces:
 
     @property
     def _tolerance(self) -> float:
-        """Rows that are closer than this are not cut apart."""
+        """Rows closer than this are not separated by a cut."""
         return float(4 * SLACK * np.finfo(self.rows.dtype).eps)
 
 
@@ -418,7 +418,7 @@ def _cuts(column: Rows) -> Float64Array:
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _flip_targets(indptr: Ints, indices: Ints, data: Float64Array, target: Float64Array) -> None:
-    """Flip entries of ±1 while that makes tᵀAt smaller."""
+    """Flip entries of ±1 while that decreases tᵀAt."""
     for _ in range(MAX_SWEEPS):
         changed = False
         for i in range(len(target)):
@@ -436,7 +436,7 @@ def _flip_targets(indptr: Ints, indices: Ints, data: Float64Array, target: Float
 def _best_cuts(
     level: NDArray[Any], query: Ints, item: Ints, weights: Float64Array
 ) -> tuple[Float64Array, NDArray[np.int64]]:
-    """For each row of levels, the largest total weight of pairs that a cut separates; the cut."""
+    """For each row of levels, the largest weight of pairs that a cut separates, and the cut."""
     score, cut = np.zeros(level.shape[0]), np.zeros(level.shape[0], np.int64)
     rise = np.empty(int(level.max()) + 1)
     for f in range(level.shape[0]):

@@ -17,7 +17,7 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 BitColumn = NDArray[np.bool_]  # a bit of each row
 
-RELATIVE_GAP = 0.01  # part of the regularised risk that a better w could still gain
+RELATIVE_GAP = 0.01  # share of the regularised risk that a better w could still gain
 MAX_PLANES = 30  # added for each bit
 
 
@@ -58,7 +58,9 @@ class RankingLists:
         query, item = position.astype(np.int32).reshape(2, -1)
         length = np.array(sizes, np.int64).reshape(-1, 2)
         start = np.concatenate(([0], np.cumsum(length.sum(axis=1))))
-        return cls(rows, query, item, start, length[:, 0].copy())  # one layout, compiled once
+        return cls(
+            rows, query, item, start, length[:, 0].copy()
+        )  # copied, so that one memory layout is compiled
 
     def differ(self, bits: BitColumn) -> BitColumn:
         """Whether a bit differs between the two rows of each pair."""
@@ -105,7 +107,7 @@ class StructuralSVM:
 
     def __init__(self, lists: RankingLists, is_ndcg: bool, C: float):
         self.lists, self.is_ndcg = lists, is_ndcg
-        self.penalty = min(1 / C, 1e9)  # of max w, where ξ costs 1; no gain outweighs 1e9
+        self.penalty = min(1 / C, 1e9)  # cost of max w, if ξ costs 1; at 1e9 it outweighs any gain
         self.w = np.zeros(0)
         self.apart = np.zeros((0, len(lists.query)), np.uint8)  # by bit and pair
         coefficients, loss = self._most_violated(self.w)
@@ -116,7 +118,7 @@ class StructuralSVM:
         self.duals = np.ones(1)
 
     def pair_weights(self) -> Float64Array:
-        """How much the objective of the next bit gains if it differs between a pair's rows."""
+        """The gain in the next bit's objective if it differs between a pair's rows."""
         total = np.zeros(len(self.lists.query))
         for dual, plane in zip(self.duals, self.planes, strict=True):
             total += dual * plane
@@ -262,7 +264,7 @@ def _worst_ndcg(relevant: Float64Array, irrelevant: Float64Array, before: Longs)
     ideal = discount[:p].sum()
     value, choice = np.zeros(q + 1), np.zeros((p, q + 1), np.int64)
     for r in range(p):
-        best, away = 0, 0.0  # the best b of the row before; Σ over k of d_ik - d_ij
+        best, away = 0, 0.0  # the best b of the previous row; Σ over k of d_ik - d_ij
         kept = value[0]
         for b in range(q + 1):
             if b > 0:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TALR(GradientHasher):
-    r"""Tie-aware learning to rank: maximise AP or NDCG, in expectation over ties, relaxed.
+    r"""Tie-aware learning to rank: maximise a relaxation of expected AP or NDCG over ties.
 
     In a batch of M rows, each is a query for the other M − 1.  The signs of the logits f become
     :math:`\tanh(\alpha f / 2)`, the counts per distance become soft counts, and the metric's

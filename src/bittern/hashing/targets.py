@@ -1,4 +1,4 @@
-"""How the training rows relate to one another: the one place that interprets ``y``."""
+"""Targets: how training rows relate to each other; the only code that interprets ``y``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Targets:
         if isinstance(y, Relevance):
             if (y.n_queries, y.n_database) != (n, n):
                 raise InputError(
-                    f"{name}: a Relevance as y must relate the {n:,} training rows to one another, "
+                    f"{name}: a Relevance as y must relate the {n:,} training rows to each other, "
                     f"got {y.n_queries:,} × {y.n_database:,}."
                 )
             return cls(n, relevance=y)
@@ -72,7 +72,7 @@ class Targets:
         return out
 
     def gains(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int64]:
-        """Gains of some rows for others: 1 in one class, the number of shared tags, or as given."""
+        """Gains of some rows for others: 1 in the same class, number of shared tags, or given."""
         if self.labels is not None:
             return (self.labels[rows][:, None] == self.labels[columns]).astype(np.int64)
         if self.tags is not None:
@@ -84,7 +84,7 @@ class Targets:
         return out
 
     def as_relevance(self) -> Relevance:
-        """The gains of all rows for one another."""
+        """The gains of all rows for each other."""
         if self.labels is not None:
             return Relevance.from_classes(self.labels, self.labels)
         if self.tags is not None:

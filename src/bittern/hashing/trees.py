@@ -88,7 +88,7 @@ class Forest:
         if X.shape[1] < least:
             raise InputError(f"Forest: rows must have {least} columns or more, got {X.shape[1]}.")
         out = np.zeros((len(X), len(self.first) - 1))
-        X = np.require(X, requirements=["C", "W"])  # so that one layout is compiled
+        X = np.require(X, requirements=["C", "W"])  # so that only one memory layout is compiled
         _add_trees(X, *self.arrays().values(), _heights(self.left, self.right), out)
         return out
 

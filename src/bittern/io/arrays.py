@@ -83,7 +83,7 @@ class ArrayTable(Mapping[str, NamedArray]):
         numeric = all(stored.kind == "numbers" and len(stored.shape) == 1 for stored in chosen)
         if not chosen or not numeric or len(lengths) != 1:
             raise FileError(
-                f"{self.path}: '{pattern}' must match 1-D numbers of the same length,  "
+                f"{self.path}: '{pattern}' must match 1-D numbers of the same length, "
                 f"but matches {', '.join(s.name for s in chosen) or 'nothing'}; "
                 f"the file has {self.listed()}."
             )

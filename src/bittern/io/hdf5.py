@@ -152,7 +152,7 @@ def _unfiltered(path: Path, name: str, dataset: Any, packed: bytes, mask: int) -
     filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
     if filters not in ([], [DEFLATE]) or mask:
         raise FileError(
-            f"{path}: the text of '{name}' uses filters that are not supported;  "
+            f"{path}: the text of '{name}' uses filters that are not supported; "
             "save it without filters, or as text of fixed length."
         )
     if filters:

@@ -71,7 +71,7 @@ class ModelFormat:
             raise FileError(f"{source}: not a {self._noun} that save() wrote.")
         if head.get("version") != self.version:
             raise FileError(
-                f"{source}: another version of this package wrote it  "
+                f"{source}: another version of this package wrote it "
                 f"(format {head.get('version')}, this one reads {self.version})."
             )
         return head["model"]

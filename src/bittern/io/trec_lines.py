@@ -129,7 +129,7 @@ def _refuse_repeats(file: TrecFile, table: Columns, lines: Integers) -> None:
     row = first_repeated(table.queries, table.documents)
     if row is not None:
         raise file.error(
-            "a query must not repeat a document,  "
+            "a query must not repeat a document, "
             f"got document {_shown(table.document_ids[table.documents[row]])} again "
             f"for query {_shown(table.query_ids[table.queries[row]])}",
             lines[row],

@@ -1,7 +1,8 @@
 """Scans for near items with AVX2: a tile of 128 items and three queries at a time.
 
 ``tiles[t, b, i]`` is byte b of item i of tile t, two nibbles to look up as
-:mod:`bittern.kernels.registers` explains.  Sums stop at 255, so they only show which items *may* be near enough; for these few, the exact distance is computed::
+:mod:`bittern.kernels.registers` explains.  Sums stop at 255, so they only show which items *may* be
+near enough; for these few, the exact distance is computed::
 
     three queries × 128 items ──→ sums ──→ is any within its limit? ── no ──→ next tile
                                                    │ yes, rarely

@@ -1,4 +1,4 @@
-"""Metrics: pure functions of a tie profile, and the scores made from them."""
+"""Metrics: pure functions of a tie profile, and scores."""
 
 from bittern.metrics import significance
 from bittern.metrics.curves import Curve, interpolated_pr_curve, pr_curve

@@ -28,7 +28,7 @@ class Curve:
 
 
 def pr_curve(profile: TieProfile) -> Curve:
-    r"""Micro-averaged precision and recall within every radius 0 … b.
+    r"""Micro-averaged precision and recall within each radius 0 … b.
 
     True positives, false positives and false negatives are summed over queries first (eqs. 3.8,
     3.9 of [Moran-2016]).  Precision is NaN where nothing is retrieved.  For real distances the
@@ -68,7 +68,7 @@ def _interpolated(profile: TieProfile, recalls: Float64Array) -> Float64Array:
     precision = ratio(found.astype(np.float64), np.cumsum(profile.total, axis=1))
     # Recall r is reached by the first whole tie with ceil(r R) relevant items, at least one.
     wanted = np.multiply.outer(profile.n_relevant, recalls)
-    wanted = np.maximum(np.ceil(wanted * (1 - 1e-12) - 1e-9), 1)  # 0.3 R may round up
+    wanted = np.maximum(np.ceil(wanted * (1 - 1e-12) - 1e-9), 1)  # because 0.3 R may round up
     values = np.empty(wanted.shape)
     rows = np.arange(profile.n_queries)
     for j in range(len(recalls)):

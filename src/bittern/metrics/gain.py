@@ -28,8 +28,8 @@ def dcg(profile: TieProfile, cutoff: int | None = None, linear: bool = False) ->
 
     or :math:`G(v) = v` if ``linear``.  NaN if nothing is relevant.
 
-    References: eqs. 2 and 4 of [He-Cakir-Bargal-Sclaroff-2018], [Jarvelin-Kekalainen-2002]; the
-    sum over long ties is ``docs/maths/discounts.md``.
+    References: eqs. 2 and 4 of [He-Cakir-Bargal-Sclaroff-2018], [Jarvelin-Kekalainen-2002];
+    ``docs/maths/discounts.md`` derives the sum over long ties.
     """
     total = profile.total
     gained = profile.counts @ _gain(profile, linear)
@@ -66,8 +66,8 @@ def discount_sum(low: NDArray[np.int64], high: NDArray[np.int64]) -> Float64Arra
 def _far_discount_sum(low: Float64Array, high: Float64Array) -> Float64Array:
     r"""The same beyond rank 2²²: :math:`\ln 2\,[\mathrm{li}(high + 3/2) - \mathrm{li}(low + 3/2)]`.
 
-    This is the midpoint rule read backwards.  For ties much shorter than their rank the difference
-    would cancel, so two terms of the series around their middle replace it.
+    This is the midpoint rule, used in reverse.  For ties much shorter than their rank the
+    difference would cancel, so two terms of the series around their middle replace it.
     """
     from scipy.special import expi
 

@@ -1,6 +1,6 @@
 """Names of metrics, and the metric behind each name.
 
-A name is a value that survives the trip through text: ``str(parse(name)) == name``.
+A name can be converted to text and back: ``str(parse(name)) == name``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bittern.profile import TieProfile
 from bittern.registry import Registry
 
 TIE_RULES = ("optimistic", "pessimistic", "trec")
-MOST = 2**62  # of a cut-off or a radius
+MOST = 2**62  # largest cut-off or radius
 LARGEST_BETA = 1e100
 
 _PATTERN = re.compile(
@@ -61,7 +61,7 @@ class MetricName:
         number = int(match["number"]) if match and match["number"] else None
         if match is None or (number == 0 and not match["radius"]):
             raise InputError(
-                "a metric is written like 'ap', 'ap@1000', 'precision@r2' or "
+                "a metric looks like 'ap', 'ap@1000', 'precision@r2' or "
                 f"'ndcg@100:linear', got {text!r}."
             )
         return cls(
@@ -98,7 +98,7 @@ class Metric:
     title: str
     cutoff: bool = False  # whether "@100" may follow
     radius: bool = False  # whether "@r2" may follow
-    needs_place: bool = False  # whether one of the two must
+    needs_place: bool = False  # whether one of the two must follow
     options: tuple[str, ...] = ()
     ranked: bool = True  # whether ties can be broken
 
@@ -189,7 +189,7 @@ def parse(name: str | MetricName) -> MetricName:
 def compute(profile: TieProfile, name: MetricName) -> Values:
     """The metric of a parsed name: one value per query, or a pooled one."""
     metric = _metric(name.metric)
-    if name.metric != "ap":  # which breaks ties itself
+    if name.metric != "ap":  # ap breaks ties itself
         profile = break_ties(profile, name.tie_rule)
     return metric.compute(profile, name)
 
@@ -210,7 +210,7 @@ def break_ties(profile: TieProfile, rule: str | None) -> TieProfile:
     if rule == "trec":
         if profile.trec is None:
             raise InputError(
-                "metrics: ':trec' needs document ids to break ties by; it works on profiles made "
+                "metrics: ':trec' needs document ids to break ties; it works on profiles made "
                 "by TieProfile.from_trec()."
             )
         return profile.trec
@@ -257,4 +257,4 @@ def _check_options(name: MetricName, metric: Metric) -> None:
         raise InputError(f"'{name}': {name.metric} has no option '{unknown}'; it has {known}.")
     rules = [option for option in name.options if option in TIE_RULES]
     if places != sorted(set(places)) or len(rules) > 1:
-        raise InputError(f"'{name}': options come once each, the rule for ties last.")
+        raise InputError(f"'{name}': each option may come once, the rule for ties last.")

@@ -13,7 +13,7 @@ from bittern.metrics.precision import ratio, retrieved_at
 from bittern.profile import TieProfile
 
 RESAMPLES = 1000
-AT_ONCE = 1 << 22  # draws held in memory
+AT_ONCE = 1 << 22  # draws in memory at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +100,7 @@ def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
 def interval(
     pooled: Pooled, random_state: int = 0, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """Percentile bootstrap interval: queries are drawn again with replacement, 1,000 times.
+    """Percentile bootstrap interval: queries are resampled with replacement, 1,000 times.
 
     Reference: [Efron-Tibshirani-1993].
     """

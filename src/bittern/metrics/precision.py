@@ -19,7 +19,7 @@ BLOCK = 1 << 20  # bytes of counts that one thread takes at a time
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RetrievedCounts:
-    """What a cut-off or a radius retrieves for each query; all arrays are ``(n_queries,)``.
+    """The result of a cut-off or a radius for each query; all arrays are ``(n_queries,)``.
 
     A cut-off at k retrieves k items, even if the ranking is shorter: missing items are not
     relevant.
@@ -178,7 +178,7 @@ def average_precision_of_retrieved(profile: TieProfile, cutoff: int | None = Non
 def extreme_average_precision_of_retrieved(
     profile: TieProfile, cutoff: int | None, best: bool
 ) -> Float64Array:
-    """The largest or smallest mean precision at the retrieved that any order of ties gives.
+    """The largest or smallest mean precision at retrieved items over all orders of ties.
 
     Ranking relevant items first is not always best here: if the cut-off divides a tie, a late hit
     can lower the mean.  So the number of hits before the cut is chosen as well.
@@ -206,7 +206,7 @@ def _each_query(
     cutoff: int | NDArray[np.int64] | None,
     *more: object,
 ) -> Float64Array:
-    """The value of a kernel for each query, over threads; ``cutoff`` may differ by query."""
+    """The value of a kernel for each query, in threads; ``cutoff`` may differ by query."""
     cutoffs = cutoff if isinstance(cutoff, np.ndarray) else _cutoffs(profile, cutoff)
     total, relevant, out = profile.total, profile.relevant, np.empty(profile.n_queries)
 

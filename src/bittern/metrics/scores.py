@@ -1,4 +1,4 @@
-"""From a profile, or from codes and a ground truth, to scores and their tables."""
+"""Compute scores from a profile, or from codes and a ground truth, and show them in tables."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def evaluate(
 def evaluate(*arguments: Any, **options: Any) -> Scores:
     """Scores of a profile under the named metrics: ``bt.evaluate(profile, ["ap", "ndcg@100"])``.
 
-    ``metrics`` are names, ``random_state`` is the seed of the bootstrap intervals.  If queries,
-    database and relevance take the place of the profile, this is :func:`evaluate_codes`.
+    ``metrics`` are names, ``random_state`` is the seed of the bootstrap intervals.  With queries,
+    database and relevance instead of the profile, this is :func:`evaluate_codes`.
     """
     if arguments and isinstance(arguments[0], tuple):
         arguments = (*arguments[0], *arguments[1:])
@@ -99,13 +99,13 @@ def _evaluate_profile(
 
 
 def _parse_all(metrics: Names) -> list[MetricName]:
-    """The names as values, each once."""
+    """The parsed names, without repetitions."""
     if isinstance(metrics, str | MetricName):
         metrics = [metrics]
     try:
         parsed = [parse(name) for name in metrics]
     except TypeError:
-        raise InputError(f"evaluate: metrics are names in a list, got {metrics!r}.") from None
+        raise InputError(f"evaluate: metrics must be a list of names, got {metrics!r}.") from None
     if not parsed:
         raise InputError("evaluate: needs at least one metric.")
     return list(dict.fromkeys(parsed))
@@ -144,14 +144,14 @@ class Score:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """95 % bootstrap interval of the mean over queries; NaN if there is none."""
+        """95 % bootstrap interval of the mean over queries; NaN if it does not exist."""
         if self._pooled.parts.shape[1] == 1:  # an area over real distances has no sums to resample
             return (np.nan, np.nan)
         return interval(self._pooled, self._random_state)
 
     @cached_property
     def spread(self) -> tuple[float, float] | None:
-        """Pessimistic and optimistic mean; None if ties have no order, or a given one."""
+        """Pessimistic and optimistic mean; None if ties do not matter or a rule breaks them."""
         if self.name.tie_rule or not can_break_ties(self.name):
             return None
         worst, best = (

@@ -21,7 +21,7 @@ def rmse(predicted: ArrayLike, true: ArrayLike) -> float:
     p, t = p.astype(np.float64), t.astype(np.float64)
     if p.shape != t.shape or p.size == 0:
         raise InputError(
-            "rmse: predicted and true must have one shape and a value, "
+            "rmse: predicted and true must have the same shape, not empty, "
             f"got {p.shape} and {t.shape}."
         )
     if not (np.isfinite(p).all() and np.isfinite(t).all()):

@@ -27,7 +27,7 @@ KINDS = (
 )
 # fmt: on
 N_CONVOLUTIONS, NORMALISED, POOLED = 5, (0, 1), (0, 1, 4)
-FINAL_SIDE = 6  # of the last feature map, which the first fully connected layer sees whole
+FINAL_SIDE = 6  # of the last feature map, all of which the first fully connected layer sees
 IMAGENET_MEAN = (123.68, 116.779, 103.939)  # red, green, blue
 
 
@@ -55,7 +55,7 @@ class ResponseNorm(NamedTuple):
 
 
 class _Chain(Backbone):
-    """Seven stages; each is a layer with weights and what follows it.
+    """Seven stages; each is a layer with weights and the layers that follow it.
 
     A rectifier follows every layer.  The first two stages are then normalised, and the first, the
     second and the fifth end with 3×3 max pooling at stride 2.  There is no dropout, as the
@@ -91,7 +91,7 @@ class _Chain(Backbone):
         return images - self.average
 
     def head(self, x: Tensor) -> Tensor:
-        """Return the last stage's output, which already is the features."""
+        """Return the last stage's output, which is the features."""
         return x
 
     @torch.no_grad()
@@ -187,12 +187,12 @@ def _stages(architecture: _Architecture) -> Iterator[nn.Module]:
 
 
 def _used_layers(model: MatConvNetModel) -> list[MatConvNetLayer]:
-    """The layers up to the features; fails if they are not of the expected kinds."""
+    """The layers up to the features; fails if they do not have the expected kinds."""
     layers = list(model.layers[: len(KINDS)])
     for number, kind in enumerate(KINDS):
         found = layers[number].kind if number < len(layers) else "missing"
         if found != kind:
-            raise ValueError(f"layer {number + 1} should be {kind} and is {found}")
+            raise ValueError(f"layer {number + 1} should be {kind} but is {found}")
     return layers
 
 
@@ -215,7 +215,7 @@ def _as_in_file(
     if average is None:
         average = usual.average
     if average.shape[:2] not in ((1, 1), (side, side)):
-        raise ValueError(f"the average image has the shape {average.shape}")
+        raise ValueError(f"the average image has shape {average.shape}")
     return _Architecture(tuple(shapes), tuple(norms), average)
 
 

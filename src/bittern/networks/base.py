@@ -1,4 +1,4 @@
-"""The contract of every image network."""
+"""The interface of every image network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bittern.networks.convolution import NormalisedConvolution
 
 
 class Backbone(nn.Module, ABC):
-    """Images to feature rows, in stages; the first ones can be frozen.
+    """Turns images into feature rows, in stages; the first stages can be frozen.
 
     A batch of images is ``(n, 3, h, w)``, or ``(n, 1, h, w)`` if grey, with values 0…255 and
     channels in the order red, green, blue.  The features are ``(n, n_features)``,
@@ -30,7 +30,7 @@ class Backbone(nn.Module, ABC):
     """
 
     name: ClassVar[str]
-    least: ClassVar[int] = 1  # pixels a side
+    least: ClassVar[int] = 1  # pixels per side
 
     n_features: int
     stages: nn.ModuleList
@@ -82,8 +82,8 @@ class Backbone(nn.Module, ABC):
     def fold(self) -> Self:
         """A copy with the batch normalisations folded into the convolutions.
 
-        It computes what this network computes in evaluation mode, only faster.  Training it keeps
-        the running statistics fixed.
+        It computes the same as this network in evaluation mode, but faster.  Training it keeps the
+        running statistics fixed.
         """
         folded = copy.deepcopy(self)
         for module in folded.modules():
@@ -113,8 +113,8 @@ class Backbone(nn.Module, ABC):
 def resized(images: Tensor, size: int | None) -> Tensor:
     """The images with sides of ``size``; None leaves them unchanged.
 
-    Bicubic with antialiasing, rounded to whole numbers, as Pillow does it (up to rounding).  So
-    gradients do not pass.
+    Bicubic with antialiasing, rounded to whole numbers, like Pillow's (up to rounding).  So no
+    gradients pass.
     """
     if size is None or images.shape[2:] == (size, size):
         return images

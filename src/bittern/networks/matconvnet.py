@@ -1,4 +1,4 @@
-"""Reads the networks that MatConvNet publishes: MATLAB 5 files with layers and a mean image."""
+"""Read the networks that MatConvNet publishes: MATLAB 5 files with layers and a mean image."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MatConvNetModel:
 def read_matconvnet(path: str | os.PathLike[str]) -> MatConvNetModel:
     """The network in a file like imagenet-vgg-f.mat.
 
-    The file's content is checked and never run.  Both layouts are read: the weights of a layer in
+    The file is checked, and none of it is run.  Both layouts are read: the weights of a layer in
     one cell ``weights``, or as ``filters`` and ``biases``; the average image in ``normalization``
     or in ``meta.normalization``.  All of it may be inside a variable ``net``.
     """
@@ -78,7 +78,9 @@ def _layer(source: Path, content: dict[str, Any]) -> MatConvNetLayer:
     if not isinstance(weights, list) or len(weights) != 2:
         raise FileError(f"{source}: '{name}' must have filters and biases.")
     filters, biases = (_floats(source, name, value) for value in weights)
-    filters = filters.reshape(filters.shape + (1,) * (4 - filters.ndim))  # MATLAB drops ones
+    filters = filters.reshape(
+        filters.shape + (1,) * (4 - filters.ndim)
+    )  # MATLAB drops trailing axes of 1
     return MatConvNetLayer(name, kind, numbers, filters, np.ravel(biases))
 
 

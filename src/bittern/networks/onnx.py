@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from bittern.networks import EfficientNetLite0
 
 TYPES = {"tensor(float)": np.dtype(np.float32), "tensor(uint8)": np.dtype(np.uint8)}
-FATAL = 4  # ONNX Runtime's log level; it raises its errors and need not print them too
+FATAL = 4  # ONNX Runtime's log level: it raises errors, so it need not print them
 
-LAYOUT = 1  # version of the exported graph; raise it if the graph's numbers change
+LAYOUT = 1  # version of the exported graph; increase it if the graph's numbers change
 WEIGHTS = "48bd546d2562"  # start of the SHA-256 of all weights
-OPSET, IR_VERSION = 13, 8  # what ONNX Runtime has read since 2021
+OPSET, IR_VERSION = 13, 8  # versions that ONNX Runtime has supported since 2021
 
 
 class OnnxModel:
@@ -50,7 +50,7 @@ class OnnxModel:
     def __call__(self, images: NDArray[Any]) -> Float32Array:
         """A row for each of at most ``batch`` images ``(n, h, w, 3)`` of the input's type."""
         n = len(images)
-        if self.batch is not None and n < self.batch:  # the model takes exactly that many
+        if self.batch is not None and n < self.batch:  # the model takes exactly ``batch`` images
             images = np.concatenate([images, np.repeat(images[-1:], self.batch - n, axis=0)])
         if self._channels_first:
             images = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
@@ -64,14 +64,14 @@ class OnnxModel:
         return self._rows(values, len(images))[:n]
 
     def _rows(self, values: Any, n: int) -> Float32Array:
-        """Rows, from values with one entry for each image and at most one other side above 1."""
+        """Rows, from values with one entry per image and at most one other axis longer than 1."""
         shape: tuple[int, ...] = getattr(values, "shape", ())
         is_rows = len(shape) > 1 and shape[0] == n and sum(side != 1 for side in shape[1:]) <= 1
         if not is_rows or values.dtype.kind != "f":
             kind = f"{values.dtype} of shape {shape}" if shape else type(values).__name__
             raise InputError(
                 f"{self._title}: the output {self._output!r} must be a row of real numbers for "
-                f"each of {n} images, got {kind}; give the name of another output."
+                f"each of {n} images, got {kind}; choose another output."
             )
         return values.reshape(n, -1).astype(np.float32, copy=False)
 
@@ -79,9 +79,9 @@ class OnnxModel:
 def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
     """The path of EfficientNet-Lite0 as an ONNX file in the cache; it is exported if missing.
 
-    The model takes uint8 images ``(n, h, w, 3)`` of any size and gives features ``(n, 1280)``.
-    The file's name holds the version of the graph and a fingerprint of the weights.  Exporting it
-    needs PyTorch and onnx; using it needs neither.
+    The model turns uint8 images ``(n, h, w, 3)`` of any size into features ``(n, 1280)``. The
+    file's name holds the version of the graph and a fingerprint of the weights.  Exporting it needs
+    PyTorch and onnx; using it needs neither.
     """
     path = cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
     if not path.exists():
@@ -89,14 +89,14 @@ def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileError(f"{path.parent}: cannot be made ({error.strerror}).") from error
+            raise FileError(f"{path.parent}: cannot be created ({error.strerror}).") from error
         with atomic_write(path) as file:
             file.write(content)
     return path
 
 
 def cache_root() -> Path:
-    """The folder for files that can be made again: ``BITTERN_CACHE``, or the user's cache."""
+    """The folder for files that can be recreated: ``BITTERN_CACHE``, or the user's cache."""
     if given := os.environ.get("BITTERN_CACHE"):
         return Path(given).expanduser()
     import pooch
@@ -109,7 +109,7 @@ def _session(path: str | os.PathLike[str], n_threads: int, title: str) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = n_threads
     options.log_severity_level = FATAL
-    # Waiting threads sleep: spinning ones would take the cores from those that work.
+    # Waiting threads sleep: spinning would take the cores from threads that work.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     with reading(existing_file(path), "ONNX model"):
         return onnxruntime.InferenceSession(
@@ -160,7 +160,7 @@ def _exported_lite0(title: str) -> bytes:
         import onnx  # noqa: F401
     except ImportError:
         raise MissingExtraError(
-            f"{title}: needs onnx to be made; pip install 'bittern[deep]'."
+            f"{title}: exporting it needs onnx; pip install 'bittern[deep]'."
         ) from None
     from bittern.networks import EfficientNetLite0
 

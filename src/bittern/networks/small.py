@@ -10,7 +10,7 @@ from bittern.networks.convolution import NormalisedConvolution
 
 
 class SmallNet(Backbone):
-    """Six convolutions for images of about 32 pixels a side, trained from scratch.
+    """Six convolutions for images of about 32 × 32 pixels, trained from scratch.
 
     There are three stages of two 3×3 convolutions, each with batch normalisation and a rectifier,
     and of 2×2 max pooling.  With ``width`` w the convolutions have w, w; 2w, 2w; 4w and 8w

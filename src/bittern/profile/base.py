@@ -1,4 +1,4 @@
-"""TieProfile: how many items of each relevance level lie at each distance, for each query."""
+"""TieProfile: for each query, the number of items at each distance and relevance level."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from bittern.profile.shards import merge, same
 from bittern.relevance.base import Relevance
 
 SAVED = ("counts", "gains", "unretrieved", "distances", "query_ids")  # arrays of a file
-TREC = "trec_"  # before the names of the arrays in the order of trec_eval
+TREC = "trec_"  # prefix of the arrays in trec_eval's order
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TieProfile:
-    """Per query, how many items of each gain lie at each distance: ``counts[q, d, v]``.
+    """For each query, the number of items at each distance with each gain: ``counts[q, d, v]``.
 
     Items at one distance are tied, and an expectation over their orders depends only on these
     counts.  So metrics read this and never a sorted list.  Columns run from nearest to farthest; an
@@ -105,8 +105,8 @@ class TieProfile:
         their columns are the distances themselves.
 
         A real-valued profile has a column for every distinct distance.  ``compact`` merges runs of
-        columns without relevant items.  Every rank metric stays the same and memory falls to the
-        order of the number of relevant items, but shards no longer add up and radii are lost.
+        columns without relevant items.  Every rank metric stays the same, and memory is
+        proportional to the number of relevant items, but shards cannot be added and radii are lost.
         """
         counts, columns = count_distances(distances, relevance, compact, progress)
         return cls._complete(counts, relevance, distances=columns, is_compact=compact)
@@ -120,7 +120,7 @@ class TieProfile:
         *,
         offsets: ArrayLike | None = None,
     ) -> TieProfile:
-        """The hits of a search: ids and distances ``(n_queries, k)``, id -1 for no hit.
+        """Profile the hits of a search: ids and distances ``(n_queries, k)``, id -1 for no hit.
 
         With ``offsets`` both are flat, and the hits of query q are ``offsets[q] … offsets[q + 1]``,
         as a radius search returns them.  Relevant items that were not hit count as unretrieved.
@@ -132,7 +132,7 @@ class TieProfile:
 
     @classmethod
     def from_trec(cls, run: str | os.PathLike[str], qrels: str | os.PathLike[str]) -> TieProfile:
-        """A TREC run against TREC relevance judgements, plain or gzipped files.
+        """Profile a TREC run against TREC relevance judgements, plain or gzipped files.
 
         Every query of either file is counted: a query without judgements has nothing relevant, a
         query without results has retrieved nothing.  Judgements below 0 mean not relevant.
@@ -175,7 +175,7 @@ class TieProfile:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one ``.npz`` of plain arrays, whole or not at all."""
         if Path(path).suffix != ".npz":
-            raise InputError(f"{path}: a profile is saved as .npz.")
+            raise InputError(f"{path}: save a profile as .npz.")
         arrays: dict[str, Any] = {"is_compact": np.bool_(self.is_compact)}
         for prefix, part in (("", self), (TREC, self.trec)):
             for name in SAVED:
@@ -228,7 +228,7 @@ class TieProfile:
         )
 
     def __add__(self, other: TieProfile) -> TieProfile:
-        """The profile over two shards of one database; exactly that of the whole."""
+        """Add the profiles of two shards of a database; the sum is exactly that of the whole."""
         if not isinstance(other, TieProfile):
             return NotImplemented
         return merge(self, other)

@@ -1,4 +1,4 @@
-"""Counts from codes: every query against the whole database, over threads."""
+"""Counts from codes: every query against the whole database, in parallel threads."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def count_codes(
 ) -> NDArray[np.uint32]:
     """Counts ``(n_queries, n_bits + 1, n_levels)`` over the whole database.
 
-    The database is taken part by part, and each part by blocks of queries that threads share.
-    Queries with the same relevant items go side by side, because kernels count several together.
+    The database is counted part by part, and threads share the blocks of queries of each part.
+    Queries with the same relevant items are put side by side, because kernels count several
+    together.
     """
     _check(queries, database, relevance)
     order = relevance.query_order()
@@ -158,7 +159,7 @@ def _word_planes(words: Words, rows: Any) -> Words:
 
 
 def _query_blocks(n_queries: int, n_words: int, n_threads: int) -> list[slice]:
-    """Slices of queries: small enough to stop soon, and enough for all threads.
+    """Slices of queries: small enough to stop quickly, and enough for all threads.
 
     A block is a multiple of twelve, because kernels take three or four queries together.
     """
@@ -173,14 +174,14 @@ def _check(queries: Codes, database: Codes, relevance: Relevance) -> None:
     check_type(relevance, Relevance, "TieProfile: relevance")
     if queries.n_bits != database.n_bits:
         raise InputError(
-            "TieProfile: queries and database must have codes of one length, "
+            "TieProfile: queries and database must have codes of the same length, "
             f"got {queries.n_bits} and {database.n_bits} bits."
         )
     n_queries, n_database = len(queries), len(database)
     if (relevance.n_queries, relevance.n_database) != (n_queries, n_database):
         raise InputError(
-            f"TieProfile: the ground truth is for {relevance.n_queries} queries and "
-            f"{relevance.n_database} items, got {n_queries} and {n_database}."
+            f"TieProfile: the ground truth has {relevance.n_queries} queries and "
+            f"{relevance.n_database} items, but the codes have {n_queries} and {n_database}."
         )
     if n_queries == 0 or n_database == 0:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Counts from rankings made elsewhere: given distances, hits of a search, TREC runs."""
+"""Counts from given rankings: distances, hits of a search, TREC runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bittern.parallel import Progress
 from bittern.relevance.base import Relevance
 
 BLOCK = 1 << 26  # bytes of levels and sorted distances held at once
-MOST_COLUMNS = 1 << 16  # whole numbers below this are columns of their own
+MOST_COLUMNS = 1 << 16  # whole numbers below this are used as columns
 
 Counts = NDArray[np.uint32]  # (n_queries, n_columns, n_levels)
 ColumnDistances = NDArray[np.float64] | None  # (n_queries, n_columns): the distance of each column
@@ -61,7 +61,7 @@ def _distance_blocks(
             raise InputError(f"TieProfile: distances must be numbers, got dtype {block.dtype}.")
         if block.dtype.kind == "f" and np.isnan(block).any():
             row = int(np.argmax(np.isnan(block).any(axis=1)))
-            raise InputError(f"TieProfile: distances must not be NaN, row {row} has one.")
+            raise InputError(f"TieProfile: distances must not be NaN, but row {row} has one.")
         _check_exact(block)
         radii = _are_radii(block)
         for rows in row_blocks(len(block), 40 * max(1, block.shape[1]), BLOCK):
@@ -157,8 +157,8 @@ def count_hits(
     if (np.diff(keys) == 0).any():
         twice = keys[:-1][np.diff(keys) == 0][0]
         raise InputError(
-            f"TieProfile: item {twice % relevance.n_database} was hit twice by query "
-            f"{twice // relevance.n_database}; an item may be in a ranking only once."
+            f"TieProfile: query {twice // relevance.n_database} hit item "
+            f"{twice % relevance.n_database} twice; a ranking may hold an item only once."
         )
     levels = relevance.levels_of(query, item)
     shape = relevance.n_queries, relevance.n_levels
@@ -174,7 +174,7 @@ def _flat_hits(
     i, d = check_array(ids, "TieProfile: ids"), check_array(distances, "TieProfile: distances")
     if i.shape != d.shape or i.ndim != (2 if offsets is None else 1):
         raise InputError(
-            "TieProfile: ids and distances must be of one shape, (n_queries, k) or flat with "
+            "TieProfile: ids and distances must have the same shape, (n_queries, k) or flat with "
             f"offsets, got {i.shape} and {d.shape}."
         )
     if i.dtype.kind not in "iu" and i.size:
@@ -273,7 +273,7 @@ def _are_radii(distances: NDArray[Any]) -> bool:
 
 
 def _check_exact(distances: NDArray[Any]) -> None:
-    """Refuse whole numbers that are not exact in double precision."""
+    """Raise an error for whole numbers that are not exact in double precision."""
     if distances.dtype.kind in "iu" and distances.size:
         low, high = int(distances.min()), int(distances.max())
         if max(-low, high) > 1 << 53:
@@ -324,5 +324,5 @@ def column_numbers(query: NDArray[np.intp], distance: NDArray[np.float64]) -> ND
 
 
 def radii_of(counts: NDArray[Any]) -> NDArray[np.float64]:
-    """The distance of each column where columns are the distances."""
+    """The distance of each column, if columns are distances."""
     return np.tile(np.arange(counts.shape[1], dtype=np.float64), (len(counts), 1))

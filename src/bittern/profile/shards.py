@@ -1,4 +1,4 @@
-"""Profiles of shards, added up to the profile of the whole."""
+"""Add the profiles of shards to get the profile of the whole database."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _check_mergeable(a: TieProfile, b: TieProfile) -> None:
 def _widened(
     counts: NDArray[Any], old: NDArray[np.int64], new: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Counts with their last axis widened to more gains."""
+    """Counts with their last axis extended to more gains."""
     wide = np.zeros((*counts.shape[:-1], len(new)), np.int64)
     wide[..., np.searchsorted(new, old)] = counts
     return wide

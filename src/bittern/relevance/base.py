@@ -1,4 +1,4 @@
-"""Relevance: what every kind of ground truth can answer; and the simplest kind, by class."""
+"""Relevance, the interface of every kind of ground truth; and the simplest kind, by class."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from bittern.errors import InputError, PositionError
 if TYPE_CHECKING:
     import scipy.sparse
 
-MEMORY = 1 << 28  # bytes that building a ground truth from vectors may use at once
+MEMORY = 1 << 28  # bytes that building ground truth from vectors may use
 SPAN = 1 << 16  # integer labels this close together need no sorting
-EDGE = 1 << 62  # beyond which their differences could overflow
+EDGE = 1 << 62  # beyond this, their differences could overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -40,7 +40,7 @@ class Relevance(ABC):
 
     @staticmethod
     def from_classes(query_labels: ArrayLike, database_labels: ArrayLike) -> Relevance:
-        """Relevant if of the same class; labels are integers or strings, one per row."""
+        """Relevant if in the same class; labels are integers or strings, one per row."""
         return ClassRelevance.build(query_labels, database_labels)
 
     @staticmethod
@@ -62,7 +62,7 @@ class Relevance(ABC):
         metric: str = "euclidean",
         memory: int = MEMORY,
     ) -> Relevance:
-        """Relevant if at most ``radius`` away; :func:`ball_radius` estimates a good radius.
+        """Relevant if within ``radius``; :func:`ball_radius` estimates a good radius.
 
         ``metric`` is ``"euclidean"``, or ``"cosine"`` for 1 - cos.
 
@@ -81,7 +81,7 @@ class Relevance(ABC):
         metric: str = "euclidean",
         memory: int = MEMORY,
     ) -> Relevance:
-        """Relevant if among the ``k`` nearest; of equal distances, the first in the database."""
+        """Relevant if among the ``k`` nearest; ties go to the first in the database."""
         from bittern.relevance.neighbours import nearest
 
         return nearest(query_vectors, database_vectors, k, metric, memory)
@@ -124,7 +124,7 @@ class Relevance(ABC):
         return self.totals()[:, 1:].sum(axis=1)
 
     def totals(self) -> NDArray[np.int64]:
-        """Items of each level for each query, ``(n_queries, n_levels)``, without excluded ones."""
+        """Number of items per query and level, ``(n_queries, n_levels)``, without excluded ones."""
         totals = self._all_totals()
         if self.excluded is not None:
             rows = np.flatnonzero(self.excluded >= 0)
@@ -156,7 +156,7 @@ class Relevance(ABC):
         return replace(self._take(chosen), n_queries=len(chosen), excluded=excluded)
 
     def shard(self, start: int, stop: int) -> Self:
-        """The ground truth over database items ``start`` … ``stop - 1`` alone."""
+        """The ground truth for database items ``start`` … ``stop - 1`` only."""
         start = check_count(start, "Relevance: start", 0, self.n_database)
         stop = check_count(stop, "Relevance: stop", start, self.n_database)
         excluded = self.excluded
@@ -176,7 +176,7 @@ class Relevance(ABC):
 
     @abstractmethod
     def levels_of(self, queries: NDArray[Any], items: NDArray[Any]) -> NDArray[np.intp]:
-        """Level of each pair (query, item); both arrays have one shape."""
+        """Level of each pair (query, item); both arrays have the same shape."""
 
     @abstractmethod
     def block(self, queries: slice) -> NDArray[np.intp]:
@@ -184,7 +184,7 @@ class Relevance(ABC):
 
     @abstractmethod
     def _all_totals(self) -> NDArray[np.int64]:
-        """Items of each level for each query, with excluded ones."""
+        """Number of items per query and level, with excluded ones."""
 
     @abstractmethod
     def _take(self, queries: NDArray[np.intp]) -> Self: ...
@@ -195,13 +195,13 @@ class Relevance(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class ClassRelevance(Relevance):
-    """Relevant if of the same class.
+    """Relevant if in the same class.
 
-    The database is grouped by class once.  The items relevant to a query are then one range of
-    that order, which counting can walk through without looking at labels.
+    The database is grouped by class once.  The items relevant to a query are then one range of that
+    order, so counting never looks at labels.
     """
 
-    query_classes: NDArray[np.int32]  # (n_queries,), -1 if the database has none of it
+    query_classes: NDArray[np.int32]  # (n_queries,), -1 if the database lacks the class
     database_classes: NDArray[np.int32]  # (n_database,)
     order: NDArray[np.intp]  # (n_database,), grouped by class
     offsets: NDArray[np.int64]  # (n_classes + 1,) where each class begins in that order
@@ -213,7 +213,7 @@ class ClassRelevance(Relevance):
         d = check_labels(database_labels, "Relevance: database_labels")
         if (q.dtype.kind == "U") != (d.dtype.kind == "U") and len(q) and len(d):
             raise InputError(
-                "Relevance: query_labels and database_labels must be both strings or both "
+                "Relevance: query_labels and database_labels must both be strings or both "
                 f"integers, got {q.dtype} and {d.dtype}."
             )
         query_classes, database_classes, n_classes = _number(q, d)
@@ -262,7 +262,9 @@ def _number(
     """Number the labels of the database from 0; a query label not among them becomes -1."""
     if database.dtype == queries.dtype == np.int64 and len(database):
         least, most = int(database.min()), int(database.max())
-        if most - least < SPAN and least > -EDGE and most < EDGE:  # usable as numbers, with gaps
+        if (
+            most - least < SPAN and least > -EDGE and most < EDGE
+        ):  # few enough values to use the labels as numbers
             q = np.clip(queries, least - 1, most + 1) - least
             inside = (q >= 0) & (q <= most - least)
             number = (database - least).astype(np.int32)

@@ -1,9 +1,8 @@
 """Ground truth by distance: balls, graded balls and nearest neighbours of real vectors.
 
-Distances come from blocked matrix products.  Where rounding could decide on which side of a
-radius a pair lies, or which of two items is nearer, the distance is computed again from the
-differences in double precision.  So the result is that of the direct formula, whatever the size of
-a block.
+Distances come from blocked matrix products.  Where rounding could decide on which side of a radius
+a pair lies, or which of two items is nearer, the distance is computed again from the differences in
+double precision.  So the result is that of the direct formula, for any block size.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from bittern.errors import InputError
 from bittern.relevance.base import MEMORY
 from bittern.relevance.sparse import MAX_GAIN, SparseRelevance
 
-LARGEST = 1e140  # its square fits in a double, and so does a sum of many squares
+LARGEST = 1e140  # a sum of many squares of it still fits in a double
 
 
 def ball_radius(
@@ -74,7 +73,7 @@ def within(
         square = distances.settle(rows, row, column, block[row, column], limits)
         ball = np.searchsorted(
             r, distances.from_squares(square)
-        )  # the first with distance <= radius
+        )  # the first ball with distance <= radius
         inside = ball < len(r)
         sizes.append(np.bincount(row[inside], minlength=len(block)))
         items.append(column[inside])
@@ -90,7 +89,7 @@ def nearest(
     k = check_count(k, "Relevance: k", most=None)
     if k > distances.n_database:
         raise InputError(
-            f"Relevance: k={k} neighbours of {distances.n_database} items do not exist."
+            f"Relevance: k must be at most {distances.n_database}, the number of items, got {k}."
         )
     sizes, items = [], []
     for rows, block in distances.blocks():
@@ -117,7 +116,7 @@ class _Distances:
         d = check_vectors(database, f"{owner}: database_vectors")
         if q.shape[1] != d.shape[1]:
             raise InputError(
-                f"{owner}: query_vectors and database_vectors must have one dimension, "
+                f"{owner}: query_vectors and database_vectors must have the same dimension, "
                 f"got {q.shape[1]} and {d.shape[1]}."
             )
         if metric not in ("euclidean", "cosine"):
@@ -235,7 +234,8 @@ def _check_balls(radii: Any, gains: Any) -> tuple[Float64Array, NDArray[np.int64
     r = r.astype(np.float64)
     if r.ndim != 1 or r.shape != g.shape or len(r) == 0:
         raise InputError(
-            f"Relevance: radii and gains must be lists of one length, got {r.shape} and {g.shape}."
+            "Relevance: radii and gains must be lists of the same length, "
+            f"got {r.shape} and {g.shape}."
         )
     if not np.isfinite(r).all() or (r < 0).any():
         raise InputError(f"Relevance: a radius must be finite and not negative, got {r.tolist()}.")
@@ -254,14 +254,14 @@ def _check_balls(radii: Any, gains: Any) -> tuple[Float64Array, NDArray[np.int64
 
 
 def _check_scale(vectors: NDArray[Any], owner: str) -> None:
-    """Refuse numbers whose squares overflow or vanish in double precision."""
+    """Raise an error if squares of the numbers overflow or vanish in double precision."""
     largest = max(
         float(np.abs(vectors[rows]).max())
         for rows in row_blocks(len(vectors), 8 * vectors.shape[1])
     )
     if largest > LARGEST or 0 < largest < 1 / LARGEST:
         raise InputError(
-            f"{owner}: vectors must be of a size between {1 / LARGEST:g} and {LARGEST:g}, "
+            f"{owner}: the largest entry must be in {1 / LARGEST:g} … {LARGEST:g}, "
             f"got {largest:g}; rescale them."
         )
 

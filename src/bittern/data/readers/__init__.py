@@ -1,1 +1,1 @@
-"""Readers: one file for each dataset, from its published files to a Dataset."""
+"""Readers: each module turns the published files of one dataset into a Dataset."""

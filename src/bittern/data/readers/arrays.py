@@ -36,7 +36,7 @@ def _load(
     class_names: Sequence[str] | None = None,
     tag_names: Sequence[str] | None = None,
 ) -> Dataset:
-    """Vectors and what belongs to them, from a file or from a folder of ``.npy`` files.
+    """Read vectors with their labels, tags and ids from a file or a folder of ``.npy`` files.
 
     ``vectors``, ``labels``, ``tags`` and ``ids`` name arrays (in a folder: files, without their
     suffix; in Parquet: columns, where ``"x*"`` means all columns of such names).  Several names of
@@ -74,7 +74,7 @@ def _modalities(table: ArrayTable, vectors: str | Sequence[str]) -> dict[str, ND
         raise InputError("arrays: vectors must name at least one array, got none.")
     modalities = {name: _rows(table, name) for name in vectors}
     if len({len(rows) for rows in modalities.values()}) > 1:
-        raise FileError(f"{table.path}: vectors differ in rows; the file has {table.listed()}.")
+        raise FileError(f"{table.path}: vectors differ in length; the file has {table.listed()}.")
     return modalities
 
 
@@ -82,7 +82,7 @@ def _rows(table: ArrayTable, name: str) -> NDArray[Any]:
     found = table.columns(name) if "*" in name else table[name]
     if found.kind != "numbers" or len(found.shape) < 2:
         raise FileError(
-            f"{table.path}: vectors are numbers in at least 2 dimensions, "
+            f"{table.path}: vectors must be numbers in at least 2 dimensions, "
             f"'{name}' is {found}; the file has {table.listed()}."
         )
     return found.read()
@@ -99,8 +99,8 @@ def _found_vectors(table: ArrayTable) -> NamedArray:
     likely = usual or [name for name in candidates if name not in OTHERS] or list(candidates)
     if len(likely) == 1:
         return candidates[likely[0]]
-    rule = "which array has the vectors is not clear" if likely else "no array is 2-D numbers"
-    hint = f"; say vectors={likely[0]!r}" if likely else table.hint()
+    rule = "several arrays may be the vectors" if likely else "no array is 2-D numbers"
+    hint = f"; choose one, like vectors={likely[0]!r}" if likely else table.hint()
     raise FileError(f"{table.path}: {rule}{hint}; the file has {table.listed()}.")
 
 
@@ -113,13 +113,15 @@ def _optional(
     names = [name for name in usual if name in table] if asked == FIND else [asked]
     if len(names) > 1:
         raise FileError(
-            f"{table.path}: {what} may be {' or '.join(names)}; say {what}={names[0]!r}."
+            f"{table.path}: {what} may be {' or '.join(names)}; choose one: {what}={names[0]!r}."
         )
     if not names:
         return None
     stored = table[names[0]]
     if stored.kind == "other":
-        raise FileError(f"{table.path}: {what} are numbers or text, '{stored.name}' is {stored}.")
+        raise FileError(
+            f"{table.path}: {what} must be numbers or text, '{stored.name}' is {stored}."
+        )
     n_axes = 2 if what == "tags" else 1
     if len(stored.shape) != n_axes or stored.shape[0] != n:
         form = f"({n}, n_tags)" if what == "tags" else f"({n},)"
@@ -141,7 +143,7 @@ def _only_labels(table: ArrayTable, asked: str | None, n: int) -> NamedArray | N
     ]
     if len(candidates) > 1:
         raise FileError(
-            f"{table.path}: which array has the labels is not clear; say "
+            f"{table.path}: several arrays may be the labels; choose one, like "
             f"labels={candidates[0].name!r}, or labels=None for none; the file has "
             f"{table.listed()}."
         )
@@ -192,11 +194,11 @@ def _tags(
         return {}
     values = stored.read()
     if values.dtype.kind not in "biuf" or not ((values == 0) | (values == 1)).all():
-        raise FileError(f"{table.path}: tags are 0 or 1, '{stored.name}' has something else.")
+        raise FileError(f"{table.path}: tags must be 0 or 1, '{stored.name}' has other values.")
     n_tags = values.shape[1]
     if names is not None and len(names) != n_tags:
         raise FileError(
-            f"{table.path}: '{stored.name}' has {n_tags} tags, and there are {len(names)} names."
+            f"{table.path}: '{stored.name}' has {n_tags} tags, but there are {len(names)} names."
         )
     return {
         "tags": values.astype(bool),
@@ -219,11 +221,13 @@ def _distinct(table: ArrayTable, stored: NamedArray | None) -> NDArray[np.str_] 
         return None
     if not stored.is_discrete:
         raise FileError(
-            f"{table.path}: ids are text or whole numbers, '{stored.name}' is {stored}."
+            f"{table.path}: ids must be text or whole numbers, '{stored.name}' is {stored}."
         )
     ids = check_labels(stored.read(), f"{table.path}: '{stored.name}'").astype(str)
     if len(np.unique(ids)) < len(ids):
-        raise FileError(f"{table.path}: ids must be distinct, those in '{stored.name}' are not.")
+        raise FileError(
+            f"{table.path}: ids must be distinct, but those in '{stored.name}' are not."
+        )
     return ids
 
 

@@ -25,11 +25,11 @@ CLASSES: tuple[str, ...] = (
     "airplane", "automobile", "bird", "cat", "deer",
     "dog", "frog", "horse", "ship", "truck",
 )  # fmt: skip
-CNN_LEVELS = (6.0 * (np.arange(256) / 255.0) ** 2).astype(np.float32)  # of the stored bytes
+CNN_LEVELS = (6.0 * (np.arange(256) / 255.0) ** 2).astype(np.float32)  # values of the stored bytes
 
 
 def load(folder: Path, features: str = "image") -> Dataset:
-    """The items in the official order: the five training batches, then the test batch.
+    """Read CIFAR-10 in the official order: the five training batches, then the test batch.
 
     ``features`` is "image", ``(n, 32, 32, 3)`` uint8 from the published files; "gist", 512 float32;
     or "cnn", 1280 float32, decoded when read.
@@ -140,7 +140,7 @@ def _files(place: Path, ending: str) -> Iterator[tuple[str, Any]]:
             continue
         size = existing_file(path).stat().st_size
         if not ending and size > MOST_BYTES:
-            raise FileError(f"{path}: a batch has at most {MOST_BYTES} bytes, got {size}.")
+            raise FileError(f"{path}: a batch must have at most {MOST_BYTES} bytes, got {size}.")
         yield path.name, np.memmap(path, np.uint8, "r") if _is_mapped(path) else path.read_bytes()
 
 
@@ -196,19 +196,19 @@ def _class_names(content: bytes, name: str) -> tuple[str, ...]:
     if not isinstance(found, list) or set(map(type, found)) - {str, bytes}:
         raise FileError(f"{name}: 'label_names' must be a list of text.")
     if len(found) != len(CLASSES):
-        raise FileError(f"{name}: names {len(found)} classes, CIFAR-10 has {len(CLASSES)}.")
+        raise FileError(f"{name}: names {len(found)} classes, but CIFAR-10 has {len(CLASSES)}.")
     return tuple(text.decode("latin1") if isinstance(text, bytes) else text for text in found)
 
 
 def _find_features(folder: Path, kind: str, place: str) -> Path:
-    """The one .npz file of features: in its own folder, here or beside, or here by its name."""
+    """The .npz file of features: alone in its folder, here or next to this one, or here by name."""
     if folder.is_file():
         return folder
     found = [*(folder / place).glob("*.npz"), *(folder.parent / place).glob("*.npz")]
     found = found or [path for path in folder.glob("*.npz") if kind in path.name]
     if len(found) != 1:
         listed = ", ".join(path.name for path in sorted(found)) or "none"
-        raise FileError(f"{folder / place}: one .npz file of features is expected, found {listed}.")
+        raise FileError(f"{folder / place}: expected one .npz file of features, found {listed}.")
     return found[0]
 
 
@@ -217,7 +217,7 @@ def _stored_features(
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     arrays = stored_arrays(path)
     if missing := [name for name in (key, "label") if name not in arrays]:
-        raise FileError(f"{path}: has no array '{missing[0]}', it has {', '.join(arrays)}.")
+        raise FileError(f"{path}: has no array '{missing[0]}', only {', '.join(arrays)}.")
     rows, labels = arrays[key], arrays["label"]
     if rows.shape[1:] != (dim,) or rows.dtype.kind != kind or (kind == "u" and rows.dtype != "u1"):
         raise FileError(f"{path}: '{key}' must be (n, {dim}), got {rows.dtype} of {rows.shape}.")

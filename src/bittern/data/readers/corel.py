@@ -1,6 +1,6 @@
 """Corel: images by category, as folders, as numbered JPEGs with a label file, or inside a zip.
 
-Reads the first of these that is there:
+Reads the first of these that exists:
 
 - ``labels.npz`` and one ``.zip`` of numbered JPEGs, or the loose JPEGs.  With ``label`` and
   ``names`` it is Corel-1000, where the class is ``id // 100``; with ``image_id``, ``category``,
@@ -9,7 +9,7 @@ Reads the first of these that is there:
 - images numbered 0…999 without labels: Corel-1000;
 - category folders at any depth: the category is the folder that holds the image.
 
-Features beside them (``*efflite0*.npz``, array ``feat``) become the modality ``cnn``.
+Features in the same folder (``*efflite0*.npz``, array ``feat``) become the modality ``cnn``.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def load(
 ) -> Dataset:
     """Read a Corel collection, without categories of fewer than ``min_images`` images.
 
-    ``categories=63`` keeps the 63 largest (ties by name).  The evidence paper chose its 63 by eye
-    from the Gallery and does not list them; if you know them, pass their names.  ``collection``,
+    ``categories=63`` keeps the 63 largest (ties by name).  The evidence paper selected its 63 from
+    the Gallery by hand and does not list them; if you know them, pass their names.  ``collection``,
     ``"corel1000"`` or ``"corel5k"``, selects the sub-folder of that name.
     """
     root = _collection(Path(folder), collection)
@@ -64,7 +64,9 @@ def _collection(root: Path, collection: str | None) -> Path:
         return known[collection] if known[collection].is_dir() else root
     there = [name for name in names if (root / name).is_dir()]
     if len(there) > 1:
-        raise InputError(f"corel: {root} has {' and '.join(there)}; say collection='corel5k'.")
+        raise InputError(
+            f"corel: {root} has {' and '.join(there)}; pass collection='corel5k' or the other."
+        )
     return root / there[0] if there else root
 
 
@@ -140,7 +142,7 @@ def _corel1000(root: Path, images: _Images, names: tuple[str, ...]) -> Dataset:
     if labels.max() >= len(names):
         raise FileError(
             f"{images.source}: numbers up to {numbers[-1]} need {labels.max() + 1} classes of "
-            f"{PER_CLASS}, there are {len(names)} names; give labels.npz or category folders."
+            f"{PER_CLASS}, but there are {len(names)} names; add labels.npz or category folders."
         )
     return Dataset(
         modalities={"image": images.rows},
@@ -205,7 +207,7 @@ def _by_folder(root: Path, images: _Images) -> Dataset:
     parents = [str(PurePosixPath(name).parent) for name in names]
     if "." in parents:
         raise FileError(
-            f"{root}: {names[parents.index('.')]} lies in no category folder; give the images "
+            f"{root}: {names[parents.index('.')]} is in no category folder; give the images "
             "folders, a manifest.csv or a labels.npz."
         )
     labels, class_names = folders.class_numbers(parents)
@@ -220,7 +222,7 @@ def _by_folder(root: Path, images: _Images) -> Dataset:
 
 
 def _with_features(root: Path, dataset: Dataset) -> Dataset:
-    """Add the modality ``cnn`` if there is a file of features beside the images."""
+    """Add the modality ``cnn`` if there is a file of features with the images."""
     paths = sorted(root.glob("*efflite0*.npz"))
     if not paths:
         return dataset
@@ -285,7 +287,9 @@ def _chosen(
     if isinstance(categories, int):
         k = check_count(categories, "corel: categories")
         if k > len(large):
-            raise FileError(f"{root}: has {len(large)} categories that are large enough, not {k}.")
+            raise FileError(
+                f"{root}: has only {len(large)} categories that are large enough, not {k}."
+            )
         return np.sort(large[np.argsort(-sizes[large], kind="stable")[:k]])
     known = Registry("category that is large enough", {names[c]: c for c in large.tolist()})
     return np.sort(np.array([known[name] for name in dict.fromkeys(categories)], np.intp))

@@ -4,9 +4,9 @@ A manifest is ``manifest.csv`` (comma-separated, with a header) or ``manifest.js
 per line) in the folder, or any such file that you name.  Only the first of these columns is
 required, and other columns are ignored:
 
-- ``path``: the image, relative to the folder, each once;
-- ``label``: its class; if the column is there, every row needs one;
-- ``tags``: words separated by ``;``, or a JSON list of words; may be empty.
+- ``path``: the image, relative to the folder, without repetitions; - ``label``: its class; with
+this column, every row needs one; - ``tags``: words separated by ``;``, or a JSON list of words; may
+be empty.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def load(
     """Read a folder of images; the images themselves are read on demand.
 
     Without a manifest the class of an image is the first sub-folder on its path, and items are
-    sorted by path; images in the folder itself have no class (-1).  If all images lie below
+    sorted by path; images in the folder itself have no class (-1).  If all images are below
     ``train`` and ``test`` or ``val``, those are the official sets, and the next folder is the
     class.  With a manifest, its rows are the items, in its order, and its labels, if it has any,
-    are the classes.  ``manifest=False`` ignores a manifest that is there.
+    are the classes.  ``manifest=False`` ignores the manifest.
     """
     root = _existing_folder(folder)
     found = find_images(root)
@@ -115,7 +115,7 @@ def find_images(root: Path) -> FoundImages:
 def classes_by_folder(
     paths: Sequence[str],
 ) -> tuple[dict[str, NDArray[np.intp]], list[str | None]]:
-    """The official sets, if the first folders are such, and the class of each image or None."""
+    """The official sets, if the first folders name them, and the class of each image or None."""
     parts = [path.split("/")[:-1] for path in paths]
     firsts = {part[0] if part else "" for part in parts}
     if not ("train" in firsts and len(firsts) > 1 and firsts <= _SETS):
@@ -146,7 +146,7 @@ def class_numbers(
 def _existing_folder(folder: Path) -> Path:
     root = Path(folder)
     if not root.is_dir():
-        what = "is a file, a folder was expected" if root.exists() else "no such folder"
+        what = "is a file, not a folder" if root.exists() else "no such folder"
         raise FileError(f"{root}: {what}.")
     return root
 
@@ -168,7 +168,7 @@ def _manifest_in(
         return root / manifest
     there = [root / name for name in MANIFESTS if (root / name).exists()]
     if len(there) > 1:
-        raise FileError(f"{root}: has {' and '.join(MANIFESTS)}; say which: manifest=NAME.")
+        raise FileError(f"{root}: has {' and '.join(MANIFESTS)}; choose one: manifest=NAME.")
     return there[0] if there else None
 
 

@@ -17,11 +17,11 @@ from bittern.io.matlab import matlab_version, read_matrices
 DIM, PUBLISHED = 512, 22_019
 NAMES = ("LabelMe_gist.mat", "LabelMe_GIST.mat", "labelme_gist.mat")
 SETS = {"train": "ndxtrain", "test": "ndxtest"}  # the file counts positions from 1
-WANTED = ("gist", *SETS.values())  # DistLM, seg and others are large and not read
+WANTED = ("gist", *SETS.values())  # DistLM, seg and others are large and we do not need them
 
 
 def load(folder: Path) -> Dataset:
-    """The descriptors as float32, and the publisher's train and test sets if the file has them.
+    """Read the descriptors as float32, and the publisher's train and test sets if present.
 
     Reads MATLAB 5 and 7.3 files, with descriptors in rows or in columns (the side of 512).
     """
@@ -75,7 +75,7 @@ def _rows(gist: NDArray[Any], source: Path) -> NDArray[np.float32]:
             f"got {gist.dtype} of shape {gist.shape}."
         )
     rows = gist if gist.shape[1] == DIM else gist.T
-    with np.errstate(over="ignore"):  # too large for float32: refused below
+    with np.errstate(over="ignore"):  # too large for float32: an error below
         rows = np.ascontiguousarray(rows, dtype=np.float32)
     if len(rows) == 0 or not np.isfinite(rows).all():
         raise FileError(f"{source}: 'gist' must have rows, all of finite numbers.")
@@ -89,7 +89,7 @@ def _positions(numbers: NDArray[Any], n: int, key: str, source: Path) -> NDArray
         raise FileError(f"{source}: '{key}' must be whole numbers from 1 to {n}.")
     positions = flat.astype(np.intp) - 1
     if len(np.unique(positions)) < len(positions):
-        raise FileError(f"{source}: '{key}' names a row twice.")
+        raise FileError(f"{source}: '{key}' repeats a row.")
     return positions
 
 

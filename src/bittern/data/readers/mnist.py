@@ -30,7 +30,7 @@ IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E
 
 
 def _load(name: str, folder: Path) -> Dataset:
-    """The images in the official order: train, then test; plain files are memory-mapped."""
+    """Read the images in the official order, train then test; plain files are memory-mapped."""
     spec, class_names = {
         "mnist": (MNIST, DIGITS),
         "fashion-mnist": (FASHION_MNIST, CLOTHES),
@@ -80,7 +80,7 @@ def _find(folder: Path, stem: str, kind: str, spec: DatasetSpec) -> Path:
 
 
 def read_idx(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """The array of an idx file, plain (memory-mapped) or compressed by gzip.
+    """The array of an idx file, plain (memory-mapped) or compressed with gzip.
 
     The format: two zero bytes, a type code, the number of dimensions, each dimension as a
     big-endian int32, then the numbers, big-endian.
@@ -136,7 +136,7 @@ def _refuse_length(source: Path, header: _Header, length: int) -> None:
     if length != header.n_bytes:
         held = "fewer" if length < header.n_bytes else "more"
         raise FileError(
-            f"{source}: an array of shape {header.shape} has {header.n_bytes} bytes, "
+            f"{source}: an array of shape {header.shape} has {header.n_bytes} bytes, but "
             f"the file holds {held}."
         )
 

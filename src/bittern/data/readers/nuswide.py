@@ -1,6 +1,6 @@
-"""NUS-WIDE: 269,648 Flickr images, 81 concepts, visual words and the tags of their owners.
+"""NUS-WIDE: 269,648 Flickr images with 81 concepts, visual words and their owners' tags.
 
-Files of the publisher below the folder:
+The publisher's files below the folder:
 
 - ``ImageList/Imagelist.txt``, and ``TrainImagelist.txt`` and ``TestImagelist.txt`` for the official
   sets;
@@ -41,7 +41,7 @@ N_IMAGES, N_CONCEPTS, N_VISUAL_WORDS = 269_648, 81, 500
 
 @dataclass(frozen=True, slots=True)
 class TagTable:
-    """Tags for the second modality: their file, the list of their names, their number."""
+    """Tags for the second modality: their file, the list of names, and their number."""
 
     table: str
     names: str
@@ -97,7 +97,7 @@ def load(
 
 
 def _place(root: Path, name: str) -> Path:
-    """Where a file of this name is: in the publisher's folder, or in the folder itself."""
+    """The path of a file: in the publisher's folder, or in the folder itself."""
     folders = (
         ".",
         "ImageList",
@@ -118,7 +118,7 @@ def _names(root: Path, name: str) -> NDArray[np.str_]:
     path = existing_file(_place(root, name))
     names = read_lines(path)
     if not len(names):
-        raise FileError(f"{path}: lists no image.")
+        raise FileError(f"{path}: lists no images.")
     if (np.strings.str_len(names) == 0).any():
         raise FileError(f"{path}: has a blank line among its images.")
     return np.strings.replace(names, "\\", "/")
@@ -194,7 +194,7 @@ def _image_files(root: Path, ids: NDArray[np.str_], keep: NDArray[np.intp]) -> I
     if not flickr.is_dir():
         raise FileError(f"{flickr}: no such folder; the images are below it.")
     if any(".." in name.split("/") or name.startswith("/") for name in ids.tolist()):
-        raise FileError(f"{root}: an image of the list lies outside {flickr}.")
+        raise FileError(f"{root}: an image in the list is outside {flickr}.")
     return ImageFiles([f"{flickr.absolute()}/{name}" for name in ids[keep]])
 
 
@@ -221,8 +221,8 @@ def _refuse_other_order(path: Path, keys: list[bytes], ids: NDArray[np.str_]) ->
     if wrong.any():
         row = int(wrong.argmax())
         raise FileError(
-            f"{path}: line {row + 1} is of image {keys[row].decode('latin-1')[:40]}, "
-            f"the image list has {PurePosixPath(ids[row]).name} there."
+            f"{path}: line {row + 1} is for image {keys[row].decode('latin-1')[:40]}, "
+            f"but the image list has {PurePosixPath(ids[row]).name} there."
         )
 
 
@@ -241,7 +241,7 @@ def _positions(root: Path, name: str, ids: NDArray[np.str_]) -> NDArray[np.intp]
 def _official(
     root: Path, ids: NDArray[np.str_], keep: NDArray[np.intp]
 ) -> dict[str, NDArray[np.intp]]:
-    """Train and test positions among the kept items, if the lists are there."""
+    """Train and test positions among the kept items, if the lists exist."""
     lists = {"train": "TrainImagelist.txt", "test": "TestImagelist.txt"}
     if not all(_place(root, name).exists() for name in lists.values()):
         return {}

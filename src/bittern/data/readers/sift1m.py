@@ -38,7 +38,7 @@ class GroundTruth:
 
 
 def load(folder: Path) -> Dataset:
-    """The descriptors in the order database (base), train (learn), queries.
+    """Read the descriptors in the order database (base), train (learn), queries.
 
     Rows stay in their files until they are read.  The HDF5 file has no learning set.
     """
@@ -105,7 +105,7 @@ def read_vectors(path: str | os.PathLike[str]) -> NDArray[Any]:
     row = np.dtype([("dim", "<i4"), ("row", kind, (dim,))])
     if size % row.itemsize:
         raise FileError(
-            f"{source}: is truncated or of another type: rows of {dim} numbers have "
+            f"{source}: is truncated or has another type: rows of {dim} numbers have "
             f"{row.itemsize} bytes, and {size} is not a multiple of that."
         )
     records = np.memmap(source, row, "r")
@@ -113,7 +113,9 @@ def read_vectors(path: str | os.PathLike[str]) -> NDArray[Any]:
         wrong = records["dim"][start : start + BLOCK] != dim
         if wrong.any():
             row_number = start + int(wrong.argmax())
-            raise FileError(f"{source}: row {row_number} has another dimension than row 0 ({dim}).")
+            raise FileError(
+                f"{source}: row {row_number} does not have the dimension of row 0 ({dim})."
+            )
     return records["row"]
 
 
@@ -157,7 +159,7 @@ def _find(folder: Path) -> Path:
         raise FileError(f"{folder}: sift1m needs {SPEC.layout}{hint}.")
     if len(found) > 1:
         listed = ", ".join(str(path.relative_to(folder)) for path in found)
-        raise FileError(f"{folder}: holds several sets ({listed}); give the folder of one of them.")
+        raise FileError(f"{folder}: holds several sets ({listed}); pass the folder of one of them.")
     return found[0]
 
 
@@ -171,7 +173,7 @@ def _sibling(base: Path, what: str, endings: tuple[str, ...]) -> Path:
 
 def _numbers(stored: dict[str, StoredDataset], name: str, source: Path) -> NDArray[Any]:
     if name not in stored:
-        raise FileError(f"{source}: has no dataset '{name}', it has {', '.join(stored) or 'none'}.")
+        raise FileError(f"{source}: has no dataset '{name}', only {', '.join(stored) or 'none'}.")
     found = stored[name]
     if len(found.shape) != 2 or found.dtype.kind not in "iuf":
         raise FileError(
@@ -185,7 +187,7 @@ def _dimension(source: Path) -> int:
     with source.open("rb") as file:
         head = file.read(4)
     if len(head) < 4:
-        raise FileError(f"{source}: has no vectors, the file has {len(head)} bytes.")
+        raise FileError(f"{source}: has no vectors, only {len(head)} bytes.")
     dim = int(np.frombuffer(head, "<i4")[0])
     if not 1 <= dim <= source.stat().st_size:
         raise FileError(f"{source}: a vector cannot have dimension {dim}.")

@@ -1,4 +1,4 @@
-"""TRECVID 2003: keyframes of news video, what was said in each shot, topics and judgements.
+"""TRECVID 2003: keyframes of news video, transcripts of the shots, topics and judgements.
 
 Files below the folder:
 
@@ -43,7 +43,7 @@ class Topics:
     """Topics, their example images, and the positions of the shots that are relevant to each.
 
     ``relevant[t]`` are ascending positions in the dataset of :func:`load`; ``unseen[t]`` counts
-    relevant shots without a keyframe; ``missing`` names example images that the folder lacks.
+    relevant shots without a keyframe; ``missing`` names example images that are not in the folder.
     """
 
     ids: tuple[str, ...]  # without leading zeros
@@ -69,7 +69,7 @@ class Topics:
 def load(folder: Path) -> Dataset:
     """Read the keyframe and the transcript of every shot.
 
-    The tags of a shot are the topics that it is relevant to, if the judgements are there;
+    The tags of a shot are the topics that it is relevant to, if there are judgements;
     :func:`topics` reads the topics themselves.
     """
     root = Path(folder)
@@ -98,7 +98,7 @@ def topics(folder: Path) -> Topics:
     given = _topics_in(root)
     qrels = _qrels_in(root)
     if qrels is None:
-        raise FileError(f"{root}: has no file of judgements, whose name contains qrels.")
+        raise FileError(f"{root}: has no file of judgements; its name must contain qrels.")
     position = {shot: i for i, shot in enumerate(_shots(root).ids)}
     judged = _relevant_shots(qrels)
     images = _example_images(root)
@@ -134,9 +134,9 @@ def read_topics(path: Path) -> list[Topic]:
     """The topics of a file, in its order.
 
     NIST's files are not always XML: a file may hold one ``videoTopic``, many inside
-    ``videoTopics``, or several documents one after another, with free comments and unescaped ``&``.
-    So comments and declarations are removed and the rest is put inside one element; no entity is
-    ever declared, so that nothing outside the file is read and nothing grows.
+    ``videoTopics``, or several documents one after another, with comments and unescaped ``&``. So
+    we remove comments and declarations and put the rest inside one element.  We declare no
+    entities, so that nothing outside the file is read and nothing expands.
     """
     text = _plain(path)
     try:
@@ -179,7 +179,7 @@ def _shots(root: Path) -> _Shots:
 
 
 def _natural(name: str) -> tuple[Any, ...]:
-    """``shot2_10`` after ``shot2_9``."""
+    """Sort key that puts ``shot2_10`` after ``shot2_9``."""
     parts = re.split(r"([0-9]{1,15})", name)
     return (*((int(p), "") if i % 2 else (-1, p) for i, p in enumerate(parts)), (-2, name))
 
@@ -229,8 +229,8 @@ def _about_texts(root: Path, texts: dict[str, str], shots: Sequence[str]) -> str
     n_both = len(texts.keys() & set(shots))
     if not n_both:
         raise FileError(
-            f"{root}: no transcript belongs to a shot with a keyframe; the first is of "
-            f"{next(iter(texts), 'none')!r}, the first keyframe of {shots[0]!r}."
+            f"{root}: no transcript belongs to a shot with a keyframe; the first is for "
+            f"{next(iter(texts), 'none')!r}, the first keyframe is of {shots[0]!r}."
         )
     return (
         f"{n_both:,} shots have a transcript, {len(shots) - n_both:,} have none; "
@@ -289,7 +289,7 @@ def _topics_in(root: Path) -> list[Topic]:
     ]
     given = [topic for path in files for topic in read_topics(path)]
     if not given:
-        raise FileError(f"{place}: has no topics; they are in .xml, .txt or .topics files.")
+        raise FileError(f"{place}: has no topics; they must be in .xml, .txt or .topics files.")
     numbers = [topic.number for topic in given]
     repeated = [number for number in numbers if numbers.count(number) > 1]
     if repeated:
@@ -298,7 +298,7 @@ def _topics_in(root: Path) -> list[Topic]:
 
 
 def _example_images(root: Path) -> dict[str, Path]:
-    """Images below ``topics`` by their names in lower case; the first of equal names."""
+    """Images below ``topics`` by their names in lower case; of equal names, the first."""
     place = root / "topics"
     found = folders.find_images(place).paths
     return {_base(path): place / path for path in reversed(found)}
@@ -326,7 +326,7 @@ def _without(path: Path, text: str, start: str, stop: str) -> str:
     while (begin := text.find(start, at)) >= 0:
         end = text.find(stop, begin + len(start))
         if end < 0:
-            raise FileError(f"{path}: opens {start} and never closes it; it may be truncated.")
+            raise FileError(f"{path}: opens {start} but never closes it; it may be truncated.")
         parts.append(text[at:begin])
         at = end + len(stop)
     return "".join([*parts, text[at:]])
@@ -347,7 +347,7 @@ def _topic(path: Path, node: ElementTree.Element) -> Topic:
 
 
 def _named(node: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
-    """Elements below ``node`` of this name, in any case."""
+    """Elements below ``node`` with this name, upper or lower case."""
     return (child for child in node.iter() if str(child.tag).lower() == name)
 
 

@@ -1,6 +1,6 @@
-"""Wiki: 2,866 sections of Wikipedia's featured articles, each with its image.
+"""Wiki: 2,866 sections of Wikipedia's featured articles, each with an image.
 
-Reads the first of three forms that is there:
+Reads the first of three forms that exists:
 
 - ``raw_features.mat`` (``I_tr``, ``T_tr``, ``I_te``, ``T_te``) with ``trainset_txt_img_cat.list``
   and ``testset_txt_img_cat.list`` (text id, image id, category 1…10, tab-separated), as published;
@@ -38,7 +38,7 @@ _LABELS = ("L_tr", "L_te")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Files:
-    """The content of one form: six arrays, ids if it has them, and the file for errors."""
+    """The content of one form: six arrays, ids if it has them, and the path for errors."""
 
     arrays: dict[str, NDArray[Any]]
     path: Path
@@ -126,7 +126,8 @@ def _vectors(files: _Files, key: str) -> NDArray[np.floating[Any]]:
     n = len(files.arrays[f"I_{key[2:]}"])
     if len(vectors) != n:
         raise FileError(
-            f"{files.path}: images and texts must pair, got {n} and {len(vectors)} rows in {key}."
+            f"{files.path}: images and texts must come in pairs, "
+            f"got {n} and {len(vectors)} rows in {key}."
         )
     return vectors
 

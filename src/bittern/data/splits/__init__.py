@@ -1,4 +1,4 @@
-"""Splits: which items may be used for what, by name."""
+"""Splits by name: which items an experiment may use for what."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def ten_runs(name: str, dataset: Dataset, random_state: int = 0, **sizes: Any) -
     first = make_split(name, dataset, random_state=random_state, **sizes)
     if first.random_state is None:
         raise InputError(
-            f"ten_runs: {name} has no random part, so there is only one; use make_split."
+            f"ten_runs: {name} has no random part, so all runs are the same; use make_split."
         )
     rest = (
         make_split(name, dataset, random_state=random_state, run=run, **sizes)

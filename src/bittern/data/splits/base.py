@@ -33,7 +33,7 @@ def _empty() -> PositionArray:
 class Split:
     """Five sets of positions, sorted and distinct, in a dataset of ``n_items``.
 
-    ``parts`` lists the pairs (inner, outer) of sets where the first lies inside the second on
+    ``parts`` lists the pairs (inner, outer) of sets where the first is inside the second on
     purpose.  All other pairs are disjoint, which is verified here, so a ``Split`` always states
     which sets overlap.  Queries and database are never empty; validation queries and validation
     database are both given or both empty.
@@ -76,7 +76,7 @@ class Split:
         filled = [name for name in SETS if len(getattr(self, name))]
         return tuple(pair for pair in combinations(filled, 2) if frozenset(pair) not in joined)
 
-    walls = disjoint_pairs  # the earlier name
+    walls = disjoint_pairs  # the old name
 
     @property
     def overlaps(self) -> str:
@@ -109,13 +109,13 @@ class Split:
         return find_leaks(dataset, self, modality)
 
     def check_size(self, dataset: Dataset) -> None:
-        """Refuse a dataset with another number of items."""
+        """Raise an error if the dataset has another number of items."""
         check_same_length(len(dataset), self.n_items, f"{self.name}: items of dataset and split")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an ``.npz`` file that :meth:`load` reads back."""
         if Path(path).suffix != ".npz":
-            raise InputError(f"{path}: a split is saved as .npz.")
+            raise InputError(f"{path}: save a split as .npz.")
         arrays = self._arrays()
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         rest = {name: value for name, value in values.items() if name not in arrays}
@@ -138,7 +138,7 @@ class Split:
             raise FileError(f"{source}: not a readable split ({error}).") from error
         if split.fingerprint != fingerprint:
             raise FileError(
-                f"{source}: has the fingerprint {split.fingerprint}, but {fingerprint} was written."
+                f"{source}: has the fingerprint {split.fingerprint}, but states {fingerprint}."
             )
         return split
 
@@ -176,7 +176,7 @@ class Split:
         if len(distinct) < len(positions):
             raise InputError(
                 f"{self.name}: {name} must be distinct positions, "
-                f"got {len(positions):,} of which {len(distinct):,} differ."
+                f"got {len(positions):,} of which {len(distinct):,} are distinct."
             )
         distinct.flags.writeable = False
         return distinct
@@ -201,7 +201,7 @@ class Split:
         outside = np.setdiff1d(getattr(self, inner), getattr(self, outer), assume_unique=True)
         if len(outside):
             raise InputError(
-                f"{self.name}: {inner} must lie inside {outer}, {len(outside):,} items do not, "
+                f"{self.name}: {inner} must be inside {outer}, but {len(outside):,} items are not, "
                 f"the first at position {outside[0]}."
             )
 
@@ -209,7 +209,7 @@ class Split:
         shared = np.intersect1d(getattr(self, one), getattr(self, other), assume_unique=True)
         if len(shared):
             raise InputError(
-                f"{self.name}: {one} and {other} must be disjoint, they share {len(shared):,} "
+                f"{self.name}: {one} and {other} must be disjoint, but share {len(shared):,} "
                 f"items, the first at position {shared[0]}; list intended overlaps in parts."
             )
 

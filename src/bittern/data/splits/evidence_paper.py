@@ -27,7 +27,7 @@ SWAPPED = (TURNS + 2) % 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExampleQueries:
-    """Queries of one to several example images each, of one category.
+    """Queries of one or more example images of the same category.
 
     Queries are ordered by category, then size, then draw: for 63 categories, sizes 1…6 and ten
     draws, ``images`` is ``(3780, 6)``.  A query of n images has its positions, ascending, in the
@@ -91,7 +91,7 @@ class CorelSplit(Split):
         if outside.any():
             raise InputError(
                 f"{self.name}: {name} must come from the query images, "
-                f"position {images[outside][0]} does not."
+                f"but position {images[outside][0]} does not."
             )
 
 
@@ -104,13 +104,13 @@ def corel(
 ) -> CorelSplit:
     """A quarter of the images are queries, the rest is ranked; both are halved into collections.
 
-    Section 2.3 of [Yavlinsky-2004]: for every category of each collection, ten random queries of
-    n of its images, n = 1…6.  Our choices where the paper is silent: the partition is made within
+    Section 2.3 of [Yavlinsky-2004]: for every category of each collection, ten random queries of n
+    of its images, n = 1…6.  Our choices, where the paper says nothing: the partition is made within
     every category (each part within one image of its share); the images of a query are distinct,
     and so are the ten queries of one category and size.
     """
     if dataset.labels is None:
-        raise InputError(f"corel: needs categories as class labels, {dataset.name} has none.")
+        raise InputError(f"corel: needs categories as class labels, but {dataset.name} has none.")
     check_count(per_size, "corel: per_size")
     if not sizes or len(set(sizes)) < len(sizes):
         raise InputError(f"corel: sizes must be different numbers of images, got {sizes}.")
@@ -161,17 +161,17 @@ class TrecvidSplit(Split):
 def trecvid(
     dataset: Dataset, shuffler: Shuffler, *, topics: Sequence[str] | None = None
 ) -> TrecvidSplit:
-    """The partition of ``corel`` for keyframes; both sides have all topics, left out one at a time.
+    """Partition keyframes as ``corel``; both sides have all topics, left out one at a time.
 
     Section 2.4 of [Yavlinsky-2004].  The dataset's tags say which keyframe is relevant to which
-    topic.  Our choice where the paper is silent: the keyframes relevant to a topic are divided like
-    a category (a keyframe of several topics counts for the rarest), so that both databases have
-    some; a topic for which that fails is refused.
+    topic.  Our choice, where the paper says nothing: the keyframes relevant to a topic are divided
+    like a category (a keyframe of several topics counts for the rarest), so that both databases
+    have some; a topic for which that fails is an error.
     """
     if dataset.tags is None:
         raise InputError(
             f"trecvid: needs tags that say which item is relevant to which topic, "
-            f"{dataset.name} has none."
+            f"but {dataset.name} has none."
         )
     names = tuple(dataset.tag_names if topics is None else topics)
     table = Registry("topic", {name: i for i, name in enumerate(dataset.tag_names)})

@@ -22,7 +22,7 @@ DEFAULTS = {
     "validation_database": (10_000, 5),
 }
 
-# What publishers call the sets, and what the sets are called here.
+# The publishers' names of the sets, and ours.
 ROLES = {
     "train": "train",
     "learn": "train",
@@ -46,13 +46,13 @@ def standard(
     validation_database: int | None = None,
     balanced: bool = True,
 ) -> Split:
-    """Test queries are held out; the rest is the database, and parts of it train and validate.
+    """Hold out test queries; the rest is the database, and parts of it train and validate.
 
-    Section 3.5.1 of [Moran-2016].  Training and the two validation sets lie inside the database
-    and are disjoint from each other.  The paper gives no sizes: the defaults are 1,000 queries,
-    10,000 training items, 1,000 validation queries and a validation database of 10,000, or a
-    tenth, a fifth, a tenth and a fifth of the items if that is fewer.  Each drawn set is balanced
-    by class; the database is what remains, and as balanced as the dataset.
+    Section 3.5.1 of [Moran-2016].  Training and the two validation sets lie inside the database and
+    are disjoint from each other.  The paper gives no sizes: the defaults are 1,000 queries, 10,000
+    training items, 1,000 validation queries and a validation database of 10,000, or a tenth, a
+    fifth, a tenth and a fifth of the items if that is fewer.  Each drawn set is balanced by class;
+    the database is the rest, as balanced as the dataset.
     """
     sizes = _sizes_or_defaults(
         "standard",
@@ -102,7 +102,7 @@ def improved(
         if not len(sets["database"]):
             listed = ", ".join(f"{name} {n:,}" for name, n in sizes.items())
             raise InputError(
-                f"improved: of {len(items):,} items none is left for the database after {listed}."
+                f"improved: no item of {len(items):,} is left for the database after {listed}."
             )
     return Split(
         name="improved",
@@ -117,9 +117,9 @@ def improved(
 def official(dataset: Dataset, shuffler: Shuffler) -> Split:
     """The publisher's own sets; nothing is random.
 
-    The test set becomes the queries.  Without a database, the training set is ranked (so it is
-    seen, as in ``standard``); without a training set, the database trains.  Validation queries
-    without their own database search the training set.
+    The test set becomes the queries.  Without a database, the training set is the database (so it
+    is seen in training, as in ``standard``); without a training set, the database trains.
+     Validation queries without their own database search the training set.
     """
     del shuffler  # every split takes one; nothing is random here
     sets = _roles(dataset)
@@ -179,7 +179,7 @@ def _sizes_or_defaults(name: str, n: int, asked: Mapping[str, int | None]) -> di
 
 
 def _nested(sets: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The pairs of which the publisher put one inside the other; test queries are in no other."""
+    """The pairs where the publisher put one set inside the other; test queries are in no other."""
     outward = ("validation_queries", "validation_database", "train", "database")
     pairs = combinations([name for name in outward if name in sets], 2)
     return tuple(pair for pair in pairs if np.isin(sets[pair[0]], sets[pair[1]]).all())

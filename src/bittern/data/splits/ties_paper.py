@@ -111,11 +111,11 @@ def nuswide_21(
     ``dataset.tags[:, most_frequent(dataset.tags, 21)]``.  The paper has no validation sets.
     """
     if dataset.tags is None:
-        raise InputError(f"nuswide-21: needs tags, {dataset.name} has none.")
+        raise InputError(f"nuswide-21: needs tags, but {dataset.name} has none.")
     n_used = int(np.count_nonzero(np.asarray(dataset.tags.sum(axis=0))))
     if check_count(n_labels, "nuswide-21: n_labels") > n_used:
         raise InputError(
-            f"nuswide-21: needs {n_labels} labels, {dataset.name} uses {n_used}; give n_labels=."
+            f"nuswide-21: needs {n_labels} labels, {dataset.name} uses {n_used}; pass n_labels=."
         )
     columns = most_frequent(dataset.tags, n_labels)
     tags = dataset.tags[:, columns]
@@ -159,5 +159,5 @@ def labelme_20k(
 
 def _classes(dataset: Dataset, owner: str) -> ByClass:
     if dataset.labels is None or (dataset.labels < 0).all():
-        raise InputError(f"{owner}: needs class labels, {dataset.name} has none.")
+        raise InputError(f"{owner}: needs class labels, but {dataset.name} has none.")
     return ByClass(dataset.labels, dataset.class_names)

@@ -1,1 +1,1 @@
-"""What the gradient-trained methods (TALR, DPSH, DTSH) share: parameters, networks, training."""
+"""Parameters, networks and training of the gradient-trained methods (TALR, DPSH, DTSH)."""

@@ -1,4 +1,4 @@
-"""The base of the gradient-trained methods: their parameters, fitting, and encoding."""
+"""The base class of the gradient-trained methods: parameters, fitting and encoding."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
 
 VECTOR_NETWORKS = ("linear", "mlp", "kernel")
 RATES = {"linear": 1e-2, "mlp": 1e-3, "kernel": 1e-2}
-RATE = 1e-3  # of the hash layer on an image network
-EPOCHS, STEPS = 50, 500  # of training, at least, by default
+RATE = 1e-3  # learning rate of the hash layer on an image network
+EPOCHS, STEPS = 50, 500  # defaults: train at least this long
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GradientHasher(Hasher):
     """Bits are the signs of a network's logits; training minimises an objective over batches.
 
-    A dataclass, so that every method inherits these parameters and adds its own.
+    This is a dataclass, so that every method inherits these parameters and adds its own.
 
     In a batch, every row is a query for all the others.  ``network`` is one of
 
     - ``"linear"``: one layer; ``"mlp"``: a layer of ``hidden`` rectified units and one more layer;
       ``"kernel"``: Gaussian kernels with ``n_anchors`` random training rows, then a layer.  Rows
       are centred and divided by a common standard deviation; training drops the share ``dropout``
-      of the inputs at random.  The weights of a single layer ``start`` at ``"random"`` values or
-      at those of :class:`~bittern.hashing.ITQ` (``"itq"``), which is the better start if rows are
-      relevant because they are near;
+      of the inputs at random.  The weights of a single layer ``start`` at ``"random"`` values or at
+      those of :class:`~bittern.hashing.ITQ` (``"itq"``), which is better if rows are relevant
+      because they are near;
     - the name of an image network (``bt.hashing.backbones.BACKBONES``), or any
       ``torch.nn.Module`` that returns a matrix of features, below a new hash layer.  X are then
       images, ``(n, height, width[, channels])`` with values 0 … 255, resized to ``image_size`` (a
@@ -69,9 +69,9 @@ class GradientHasher(Hasher):
     500 steps.  ``batch_size`` defaults to a tenth of the rows, between 100 and 500 (200 for
     triplets); a batch has equally many rows of each class if there are classes.
 
-    The share ``validation`` of the rows is held out.  The metric of these rows among themselves
-    after each epoch decides which epoch's network is kept; training stops after ``patience`` epochs
-    without a better one.
+    The share ``validation`` of the rows is held out.  After each epoch, the metric is computed
+    among these rows; the network of the best epoch is kept, and training stops after ``patience``
+    epochs without a better one.
 
     ``checkpoint`` is a path: the state is written there after each epoch, and ``fit`` with the same
     data and parameters resumes from it, with the same result as without an interruption.
@@ -108,7 +108,7 @@ class GradientHasher(Hasher):
 
     @abstractmethod
     def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
-        """The objective, when the share t of the training is done."""
+        """The objective after the share t of the training."""
 
     @abstractmethod
     def _check_objective(self) -> None:
@@ -195,7 +195,7 @@ class GradientHasher(Hasher):
         return network, VectorInputs(to_tensor(rows))
 
     def _build(self, sample: Rows, *, pretrained: bool) -> HashNetwork:
-        """The network for rows like the sample, with random or published weights."""
+        """The network for inputs like the sample, with random or published weights."""
         from bittern.hashing.deep.layers import add_hash_layer, make_trunk, vector_network
 
         if self._takes_vectors:
@@ -206,7 +206,7 @@ class GradientHasher(Hasher):
         return add_hash_layer(trunk, inputs, self.n_bits, self.dropout, self.frozen, self._title)
 
     def _itq_weights(self, rows: Float32Array) -> Float32Array:
-        """The weights ``(n_bits, dim)`` of ITQ, scaled as random ones: logits of variance 1."""
+        """The weights ``(n_bits, dim)`` of ITQ, scaled like random ones to logits of variance 1."""
         projection = ITQ(self.n_bits, random_state=self.random_state).fit(rows).projection_
         spread = (rows @ projection).std(axis=0)
         return (projection / np.where(spread > 0, spread, 1)).T.astype(np.float32)
@@ -225,13 +225,13 @@ class GradientHasher(Hasher):
         self.scale_ = 1 / spread if spread > 0 else 1.0
 
     def _scaled(self, X: Rows) -> Float32Array:
-        """Rows as the first layer takes them."""
+        """Rows in the format of the first layer."""
         rows = gaussian(X, self.anchors_, self.width_) if self.network == "kernel" else X
         scaled: Float32Array = ((rows - self.mean_) * self.scale_).astype(np.float32)
         return scaled
 
     def _network_input(self, X: Rows) -> Tensor:
-        """Rows or images as the network takes them."""
+        """Rows or images in the format of the network."""
         from bittern.hashing.deep.layers import to_tensor
 
         return to_tensor(self._scaled(X) if self._takes_vectors else X)
@@ -264,7 +264,7 @@ class GradientHasher(Hasher):
 
     @property
     def _is_own_module(self) -> bool:
-        """Whether the network is a module of the user, not one of the package's."""
+        """Whether the network is the user's module, not one of the package's."""
         from bittern.networks import Backbone
 
         return not isinstance(self.network, str | Backbone)
@@ -332,7 +332,7 @@ class GradientHasher(Hasher):
         self._check_objective()
 
     def _check_checkpoint(self) -> None:
-        """Find now what would fail only after the first epoch."""
+        """Fail early, not after the first epoch."""
         if self.checkpoint is None:
             return
         if self.random_state is None:
@@ -346,7 +346,7 @@ class GradientHasher(Hasher):
             )
 
     def _fingerprint(self, X: Rows, targets: Targets) -> str:
-        """A hash of what decides the result: parameters, and samples of the data."""
+        """A hash of everything that affects the result: parameters, and samples of the data."""
         parameters = {k: repr(v) for k, v in self.get_params(deep=False).items()}
         parameters.pop("checkpoint")
         digest = hashlib.blake2b(json.dumps(parameters, sort_keys=True).encode(), digest_size=16)

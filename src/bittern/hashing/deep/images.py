@@ -1,4 +1,4 @@
-"""Images as inputs of a network: checked, shifted and mirrored, their frozen stages stored."""
+"""Images as a network's inputs: check them, shift and mirror them, store their frozen stages."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from bittern.hashing.deep.layers import HashNetwork
 
-AT_ONCE = 8  # images through a network without gradients: what caches hold
+AT_ONCE = 8  # images that a network without gradients takes at a time, to fit in the caches
 VARIANTS = 2**40  # a stream of random numbers that no epoch uses
 
 
 class ImageInputs:
-    """The training images as a network's inputs, varied at random if ``augment`` is above 0.
+    """The training images as a network's inputs, with random variations if ``augment`` is above 0.
 
     If the network has frozen stages, their outputs are computed once, for each image and
     ``augment`` variants of it.
@@ -96,11 +96,11 @@ def check_images(X: Any, title: str, *, any_shape: bool) -> NDArray[Any]:
     if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool) or array.ndim < 2:
         raise InputError(f"{title}: needs an array of numbers for each row, got {array.dtype}.")
     if len(array) == 0:
-        raise InputError(f"{title}: at least one row is needed, got none.")
+        raise InputError(f"{title}: needs at least one row, got none.")
     is_image = array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3))
     if not any_shape and not is_image:
         raise InputError(
-            f"{title}: this network needs images (n, height, width[, channels]) of one size, "
+            f"{title}: this network needs images (n, height, width[, channels]) of the same size, "
             f"with 1 or 3 channels, got shape {array.shape}."
         )
     if array.dtype != np.uint8:
@@ -108,5 +108,5 @@ def check_images(X: Any, title: str, *, any_shape: bool) -> NDArray[Any]:
             raise InputError(f"{title}: X contains NaN or infinity.")
         low, high = array.min(), array.max()
         if not any_shape and (low < 0 or high > 255 or high <= 1 < array.size):
-            raise InputError(f"{title}: images have values 0 … 255, got {low:g} … {high:g}.")
+            raise InputError(f"{title}: images must have values 0 … 255, got {low:g} … {high:g}.")
     return array

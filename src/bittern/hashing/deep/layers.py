@@ -53,7 +53,7 @@ class HashNetwork(nn.Module):
         return logits
 
     def parameter_groups(self, rate: float, trunk_rate: float) -> list[dict[str, Any]]:
-        """Parameters with their learning rates, as an optimiser takes them."""
+        """Parameters with their learning rates, in an optimiser's format."""
         trunk = [p for p in self.trunk.parameters() if p.requires_grad]
         groups: list[dict[str, Any]] = [{"params": list(self.hash.parameters()), "lr": rate}]
         return groups + ([{"params": trunk, "lr": trunk_rate}] if trunk else [])
@@ -74,7 +74,7 @@ class HashNetwork(nn.Module):
 def vector_network(
     n_features: int, hidden: tuple[int, ...], n_bits: int, dropout: float
 ) -> HashNetwork:
-    """Linear layers with ReLU between them and dropout before each, less of it before hidden ones.
+    """Linear layers with ReLU between them and dropout before each, less before hidden layers.
 
     ``hidden`` are the numbers of units; none makes a single layer.
     """
@@ -103,7 +103,7 @@ def make_trunk(network: Any, size: int | None, pretrained: bool, title: str) -> 
     if network == SmallNet.name:
         return SmallNet(size=size)
     raise InputError(
-        f"{title}: network={network!r} would begin with random weights; give the published ones, "
+        f"{title}: network={network!r} would start with random weights; pass the published ones, "
         f"network=bt.hashing.backbones.{BACKBONES[network].__name__}(weights=PATH)."
     )
 
@@ -135,7 +135,7 @@ def restore(network: HashNetwork, state: dict[str, NDArray[Any]]) -> nn.Module:
 
 
 def to_tensor(rows: NDArray[Any]) -> Tensor:
-    """Rows, or images with their channels first, as a network takes them."""
+    """Rows, or images with their channels first, in a network's input format."""
     if rows.ndim == 3:
         rows = rows[..., None]
     if rows.ndim == 4:

@@ -30,7 +30,7 @@ WARM_UP = 0.1  # of all steps
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How to train: everything that decides the result besides the data and the network."""
+    """How to train: everything that affects the result besides the data and the network."""
 
     n_epochs: int
     batch_size: int
@@ -44,7 +44,7 @@ class TrainingSettings:
 
 @dataclass
 class TrainingProgress:
-    """The epochs so far; checkpoints hold these fields."""
+    """The state of training so far; checkpoints hold these fields."""
 
     epoch: int = 0
     losses: list[float] = field(default_factory=list)
@@ -56,7 +56,7 @@ class TrainingProgress:
         return self.best == self.epoch
 
     def has_stalled(self, patience: int | None) -> bool:
-        """Whether the last ``patience`` epochs brought nothing better."""
+        """Whether the last ``patience`` epochs brought no improvement."""
         return patience is not None and self.epoch - self.best >= patience
 
 
@@ -220,7 +220,7 @@ class Trainer:
             if state["fingerprint"] != checkpoint.fingerprint:
                 raise FileError(
                     f"{path}: is a checkpoint of another training (other data or parameters); "
-                    f"delete it, or give another checkpoint."
+                    f"delete it, or pass another checkpoint."
                 )
             self.network.load_state_dict(state["network"])
             self._optimiser.load_state_dict(state["optimiser"])
@@ -231,10 +231,10 @@ class Trainer:
 def balanced_batches(
     targets: Targets, size: int, n_batches: int, rng: np.random.Generator
 ) -> Iterator[PositionArray]:
-    """Rows of each batch: equally many of each class, or any rows if there are no classes.
+    """The rows of each batch: equally many of each class, or any rows if there are no classes.
 
     If the batch cannot hold five rows of every class, it has rows of some classes only.  The rows
-    of a class come in random order, each once before any comes again.
+    of a class come in random order, and none is repeated before all have come.
     """
     if targets.labels is None:
         order = rng.permutation(targets.n)

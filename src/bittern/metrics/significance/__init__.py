@@ -1,11 +1,11 @@
-"""Is the difference real?  Paired tests, intervals and effect sizes, corrected for many tests.
+"""Paired tests, intervals and effect sizes, corrected for many tests.
 
 Two sets of per-query values (or of per-run values) go in, a small frozen record comes out::
 
     paired_t_test, wilcoxon, sign_test, randomisation_test   is there a difference?
-    bootstrap_interval                                       how large may it be?
-    cohen_d, hedges_g, rank_biserial, dominance              how large is it beside its spread?
-    holm, compare                                            several questions at once
+    bootstrap_interval                                       how large may it be? cohen_d, hedges_g,
+    rank_biserial, dominance              how large is it, relative to its spread? holm, compare
+    several questions at once
 """
 
 from bittern.metrics.significance.comparison import (

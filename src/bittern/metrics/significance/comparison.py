@@ -1,4 +1,4 @@
-"""Several systems on the same queries: one test per pair, with Holm's correction over all."""
+"""Compare several systems on the same queries: a test per pair, with Holm's correction."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def holm(p_values: ArrayLike, alpha: float = 0.05) -> Correction:
 
     .. math:: \tilde p_{(i)} = \max_{j \le i} \min(1, (n - j + 1) \, p_{(j)})
 
-    A NaN is a test that could not be made: it stays NaN, is not significant, and does not count in
+    A NaN is a test that could not be done: it stays NaN, is not significant, and does not count in
     n.  SciPy has no Holm correction.  Reference: [Holm-1979].
 
     >>> holm([0.01, 0.04, 0.03]).adjusted.tolist()
@@ -213,11 +213,11 @@ def _outcome(
     try:
         return run(values[first], values[second], alternative=alternative)
     except InputError as error:
-        raise InputError(f"compare: {first} (a) with {second} (b): {error}") from None
+        raise InputError(f"compare: {first} (a) and {second} (b): {error}") from None
 
 
 def _check_alpha(alpha: float, name: str) -> None:
-    """Refuse a level of significance that is not a probability."""
+    """Raise an error if the level of significance is not a probability."""
     if not 0 < alpha < 1:
         raise InputError(f"{name} must be between 0 and 1, got {alpha!r}.")
 

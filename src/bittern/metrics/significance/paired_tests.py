@@ -34,7 +34,7 @@ MOST = 500  # pairs for which its exact distribution takes a fraction of a secon
 class Significance:
     """Outcome of a paired test.
 
-    ``p_value`` is the probability, if there is no difference, of a statistic at least as far out as
+    ``p_value`` is the probability, if there is no difference, of a statistic at least as extreme as
     this one in the direction of the ``alternative``.  ``difference`` is the mean of first minus
     second.  Of ``n`` pairs compared, ``zeros`` had no difference; ``left_out`` more were undefined.
     """
@@ -75,7 +75,7 @@ ALTERNATIVES: Registry[Callable[[float, float], float]] = Registry(
 
 
 def conclude(pairs: Pairs, **findings: Any) -> Significance:
-    """The outcome of a test: its findings, and the pairs they are about."""
+    """The outcome of a test: its results, and the pairs it compared."""
     return Significance(
         n=pairs.n,
         left_out=pairs.left_out,
@@ -94,9 +94,9 @@ def paired_t_test(a: Values, b: Values, alternative: str = "two-sided") -> Signi
     distribution with n - 1 degrees of freedom.  The alternative ``greater``
     means that a is greater.
 
-    If no pair differs, t = 0 and p = 1.  If all differences are equal, the formula is taken to its
-    limit: t is infinite and p = 0 (1 for the other side).  Such a p only says that the model does
-    not fit; use :func:`randomisation_test` there.
+    If no pair differs, t = 0 and p = 1.  If all differences are equal, we take the limit: t is
+    infinite and p = 0 (1 for the other side).  Such a p only says that the model does not fit; use
+    :func:`randomisation_test` there.
 
     The effect size is Cohen's :math:`d_z`.  References: [Student-1908];
     [Smucker-Allan-Carterette-2007], who find that it agrees with the randomisation test.
@@ -135,7 +135,7 @@ def wilcoxon(
     it has mean :math:`\frac12 \sum_i r_i` and variance :math:`\frac14 \sum_i r_i^2`, which
     accounts for ties.
 
-    ``zeros`` is the treatment of pairs without a difference: ``wilcox`` drops them before ranking,
+    ``zeros`` says how to treat pairs without a difference: ``wilcox`` drops them before ranking,
     ``pratt`` ranks them and drops their ranks.  If no pair differs, p = 1.
 
     ``exact=True`` takes the distribution over all :math:`2^m` signs (at most 500 pairs, with or
@@ -232,5 +232,5 @@ def _normal_tails(signed: Float64Array) -> tuple[float, float]:
 
     if len(signed) == 0:
         return 1.0, 1.0
-    z = signed.sum() / np.sqrt(np.square(signed).sum())  # W+ minus its mean is half the signed sum
+    z = signed.sum() / np.sqrt(np.square(signed).sum())  # half the signed sum is W+ minus its mean
     return float(ndtr(z)), float(ndtr(-z))

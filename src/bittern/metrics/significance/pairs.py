@@ -19,7 +19,7 @@ ROUNDING = 16 * np.finfo(np.float64).eps  # relative, of a value computed in a f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Differences of at least two pairs; undefined pairs are left out, and counted.
+    """Differences of at least two pairs; undefined pairs are left out and counted.
 
     Differences whose sizes differ only by rounding have equal sizes here, and a difference of
     rounding alone is zero: 0.9 - 0.8 ties with 0.3 - 0.2, as on paper.
@@ -137,19 +137,21 @@ def _values(values: Values, name: str) -> Float64Array:
     if isinstance(values, Score):
         if values.per_query is None:
             raise InputError(
-                f"{name} must have a value for each query, {values.name} has one for all."
+                f"{name} must have a value for each query, but {values.name} has one for all."
             )
         values = values.per_query
     v = check_array(values, name)
     if v.ndim != 1 or v.dtype.kind not in "biuf":
         raise InputError(f"{name} must be a 1-D array of numbers, got {v.dtype} {v.shape}.")
     if np.isinf(v).any():
-        raise InputError(f"{name} must be finite or NaN, value {int(np.isinf(v).argmax())} is not.")
+        raise InputError(
+            f"{name} must be finite or NaN, but value {int(np.isinf(v).argmax())} is not."
+        )
     return v.astype(np.float64)
 
 
 def _check_same_queries(a: Values, b: Values, title: str) -> None:
-    """Refuse scores of different queries; arrays and scores without ids cannot be checked."""
+    """Raise an error for scores of different queries; scores without ids cannot be checked."""
     if not (isinstance(a, Score) and isinstance(b, Score)):
         return
     if a.query_ids is None or b.query_ids is None:
@@ -157,7 +159,7 @@ def _check_same_queries(a: Values, b: Values, title: str) -> None:
     if differ := int((a.query_ids != b.query_ids).sum()):
         raise InputError(
             f"{title}: a and b must be scores of the same queries in the same order, "
-            f"the ids of {differ} differ."
+            f"but the ids of {differ} differ."
         )
 
 

@@ -15,7 +15,7 @@ from bittern.metrics.significance.pairs import Pairs, Values, pair, standardised
 from bittern.registry import Registry
 
 FEW = 32  # pairs up to which all flips are counted by default
-MOST = 44  # pairs for which counting all flips takes seconds and some hundred megabytes
+MOST = 44  # pairs: counting all their flips takes seconds and some hundred megabytes
 TOGETHER = 8  # pairs that are flipped together, by one random byte
 
 
@@ -28,7 +28,7 @@ def randomisation_test(
     random_state: int = 0,
     exact: bool | None = None,
 ) -> Significance:
-    r"""Randomisation test: whether swapping a and b at random gives such a mean difference.
+    r"""Randomisation test: how often random swaps of a and b give a mean difference this large.
 
     If the two systems do not differ, swapping them within any pair changes nothing.  So each of the
     :math:`2^n` ways to flip signs gives a mean difference as likely as the one seen:
@@ -46,7 +46,7 @@ def randomisation_test(
     [Smucker-Allan-Carterette-2007], who recommend it for retrieval; [Phipson-Smyth-2010] for
     adding one to the counts; [Clopper-Pearson-1934] for the interval.
     """
-    ALTERNATIVES[alternative]  # refuses an unknown name before counting
+    ALTERNATIVES[alternative]  # fails for an unknown name before counting
     check_count(n_draws, "randomisation_test: n_draws", most=10**8)
     check_count(random_state, "randomisation_test: random_state", least=0)
     pairs = pair(a, b, "randomisation_test")
@@ -79,7 +79,7 @@ def _exact_p(pairs: Pairs, alternative: str) -> float:
 
 
 def _share_reached(difference: Float64Array, slack: float) -> float:
-    """Share of all flips whose sum is at least the one seen.
+    """Share of all flips whose sum is at least the observed one.
 
     A flip of all pairs is a flip of each half.  So the sums of one half are looked up in the sorted
     sums of the other: :math:`2^{n/2}` look-ups instead of :math:`2^n` sums ([Horowitz-Sahni-1974]).
@@ -100,14 +100,14 @@ def _flip_sums(difference: Float64Array) -> Float64Array:
 
 
 def _count_drawn(pairs: Pairs, alternative: str, n_draws: int, random_state: int) -> int:
-    """How many random flips are at least as far out as what was seen."""
+    """How many random flips are at least as extreme as the observed sum."""
     outward = OUTWARD[alternative]
     seen = outward(pairs.difference.sum())
     sums = _drawn_sums(pairs.difference, n_draws, np.random.default_rng(random_state))
     return int((outward(sums) >= seen - pairs.slack).sum())
 
 
-# How far out a sum is, in the direction of the alternative.
+# How extreme a sum is, in the direction of the alternative.
 OUTWARD: dict[str, Callable[[Float64Array], Float64Array]] = {
     "two-sided": np.abs,
     "greater": np.positive,
@@ -156,7 +156,7 @@ def bootstrap_interval(
     n_resamples: int = 10_000,
     random_state: int = 0,
 ) -> DifferenceInterval:
-    r"""Bootstrap interval of the mean difference: pairs are drawn again with replacement.
+    r"""Bootstrap interval of the mean difference: pairs are resampled with replacement.
 
     ``percentile`` cuts :math:`(1 - c)/2` from each end of the resampled means, where c is the
     ``confidence``.  ``bca`` moves both cuts to correct for bias and skewness:
@@ -211,7 +211,7 @@ def _bca_cuts(tails: Float64Array, means: Float64Array, difference: Float64Array
 
     mean = difference.mean()
     below = ((means < mean).mean() + (means <= mean).mean()) / 2
-    least = 0.5 / len(means)  # as if half a resample were beyond, so that z0 is finite
+    least = 0.5 / len(means)  # count at least half a resample, so that z0 is finite
     z0 = ndtri(np.clip(below, least, 1 - least))
     spread = (difference - mean) / np.abs(difference - mean).max()
     skew = (spread**3).sum() / (6 * np.square(spread).sum() ** 1.5)
