@@ -103,7 +103,7 @@ def test_an_array_that_is_not_2d_is_a_file_error(tmp_path, mmap, array):
     np.save(tmp_path / "c.npy", array)
     np.savez(tmp_path / "c.npz", words=array, n_bits=64)
     for name in ("c.npy", "c.npz"):
-        with pytest.raises(FileError, match=r"codes are a 2-D array \(n, width\), got shape"):
+        with pytest.raises(FileError, match=r"codes must be a 2-D array \(n, width\), got shape"):
             Codes.load(tmp_path / name, mmap=mmap)
 
 

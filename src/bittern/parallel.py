@@ -59,7 +59,7 @@ def run_blocks(
     """Call ``work`` once for every block; the first error or Ctrl-C cancels the blocks not begun.
 
     The caller's thread works too, so a single block or a single thread starts no other thread.
-     ``after`` is called in the caller's thread with each finished block.
+    ``after`` is called in the caller's thread with each finished block.
     """
     waiting, finished = deque(blocks), deque[T]()
 

@@ -152,7 +152,7 @@ GOLDEN_ORDER = [7, 9, 4, 3, 0, 6, 5, 2, 8, 1]
             lambda: ByClass(np.array([0] * 9 + [1]), ("cat", "dog")).sample(
                 4, np.arange(10), Shuffler(), "standard: queries"
             ),
-            r"standard: queries: 4 items over 2 classes need 2 of class 'dog', 1 are left",
+            r"standard: queries: 4 items over 2 classes need 2 of class 'dog', but 1 are left",
         ),
         (
             lambda: ByRarestLabel(np.eye(3, dtype=bool), ("a", "b", "c")).sample(
@@ -180,7 +180,7 @@ GOLDEN_ORDER = [7, 9, 4, 3, 0, 6, 5, 2, 8, 1]
         (lambda: Shuffler(0, 1.5), r"run must be a whole number"),
         (
             lambda: most_frequent(np.eye(3, dtype=bool), 4),
-            r"4 labels asked for, but only 3 are in use",
+            r"n must be at most 3, the labels in use, got 4",
         ),
     ],
 )

@@ -155,7 +155,7 @@ REFUSALS = {
     ),
     "code": (
         lambda f: replaced(f, "data_batch_1", pickle.dumps({b"data": Evil()}, protocol=2)),
-        r"data_batch_1: .*may not run code",
+        r"data_batch_1: .*must not run code",
     ),
 }
 

@@ -59,8 +59,8 @@ def test_plain_files_are_mapped(tmp_path):
         (b"\0\0\x08\x03" + bytes(8), "is truncated inside its header"),
         (idx((2, 3), b"12345"), r"shape \(2, 3\) has 6 bytes, but the file holds fewer"),
         (idx((2, 3), b"1234567"), r"shape \(2, 3\) has 6 bytes, but the file holds more"),
-        (idx((2**31 - 1,) * 8, b"x"), "promises|holds fewer"),
-        (idx((-1, 3), b""), "promises|holds fewer"),
+        (idx((2**31 - 1,) * 8, b"x"), "claims|holds fewer"),
+        (idx((-1, 3), b""), "claims|holds fewer"),
     ],
 )
 def test_what_is_no_idx_file_is_refused_by_name(tmp_path, pack, content, says):

@@ -36,7 +36,7 @@ def test_rows_that_are_not_there_are_refused(rows):
 
 
 def test_rows_of_several_shapes_are_refused():
-    with pytest.raises(InputError, match="one shape"):
+    with pytest.raises(InputError, match="the same shape"):
         StackedRows([np.zeros((1, 2)), np.zeros((1, 3))])
 
 

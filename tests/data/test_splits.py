@@ -213,7 +213,7 @@ def test_balance_can_be_turned_off():
     split = make_split("standard", dataset(labels=labels), balanced=False)
     assert len(split.queries) == 100
     assert split.balanced_by == "nothing (plain random)"
-    with pytest.raises(InputError, match=r"need 50 of class 'class 1', 10 are left"):
+    with pytest.raises(InputError, match=r"need 50 of class 'class 1', but 10 are left"):
         make_split("standard", dataset(labels=labels))
 
 
@@ -347,7 +347,7 @@ TWO = dataset(labels=[0] * 590 + [1] * 10)
         ),
         (
             lambda: make_split("cifar-s1", TWO),
-            r"cifar-s1: queries: 200 items over 2 classes need 100 of class 'class 1', 10 are left",
+            r"cifar-s1: queries: 200 items over 2 classes need 100 of class 'class 1', but 10 are",
         ),
         (lambda: make_split("cifar-s2", NO_LABELS), r"publisher's test and training sets, made"),
         (lambda: make_split("nuswide-21", NO_LABELS), r"nuswide-21: needs tags, but made has none"),
@@ -426,7 +426,10 @@ def split_of(**sets):
     ("sets", "says"),
     [
         ({"queries": []}, r"mine: queries must not be empty; of 10 items: train 0"),
-        ({"train": [2, 2]}, r"mine: train must be distinct positions, got 2 of which 1 differ"),
+        (
+            {"train": [2, 2]},
+            r"mine: train must be distinct positions, got 2 of which 1 are distinct",
+        ),
         ({"train": [10]}, r"mine: train must lie in \[0, 10\), got 10"),
         ({"train": [0.5]}, r"mine: train must be a 1-D array of whole numbers"),
         (
@@ -495,7 +498,7 @@ def test_damaged_files_are_refused_by_name(tmp_path):
     np.savez(path, words=np.eye(3))
     with pytest.raises(FileError, match=r"split\.npz: not a readable split"):
         Split.load(path)
-    with pytest.raises(InputError, match=r"saved as \.npz"):
+    with pytest.raises(InputError, match=r"save a split as \.npz"):
         split_of().save(tmp_path / "split.json")
 
 

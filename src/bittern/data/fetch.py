@@ -102,9 +102,7 @@ class _ResumingDownloader:
         if have:
             headers["Range"] = f"bytes={have}-"
         with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
-            if (
-                have and answer.status_code == 416
-            ):  # no more bytes: the file is complete, or another one
+            if have and answer.status_code == 416:  # no more bytes: complete, or another file
                 self.progress(self.target.name, have, have)
             else:
                 answer.raise_for_status()

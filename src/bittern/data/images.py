@@ -39,7 +39,7 @@ def decode_image(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
     """An image in a file or in memory as ``(h, w, 3)`` uint8; errors start with ``name``.
 
     Applies the EXIF orientation, takes the first frame of an animation, puts transparent pixels on
-    white, and divides 16-bit grey by 257 (Pillow reduces 16-bit colour to its upper bytes). An
+    white, and divides 16-bit grey by 257 (Pillow reduces 16-bit colour to its upper bytes).  An
     image of more than ``PIL.Image.MAX_IMAGE_PIXELS`` pixels is an error before it is decoded.
     """
     from PIL import Image, ImageOps

@@ -145,7 +145,7 @@ class RGBMoments(ImageFeature):
 
     With ``roots``, the default, :math:`\operatorname{sign}(\mu_k)\,|\mu_k|^{1/k}` replaces
     :math:`\mu_k`, so that all values are intensities and all of them matter in an L1 distance.
-     Without it they are the plain moments: the fourth is at most 1/12, while the mean goes up to 1.
+    Without it they are the plain moments: the fourth is at most 1/12, while the mean goes up to 1.
 
     [Yavlinsky-2004] names the moments; the roots are ours.
     """

@@ -187,9 +187,7 @@ def _tally(chunk: Chunk, worker: Worker) -> Tally:
         part = Part.load(chunk.target)
     except FileError:
         return 0, 0
-    if (
-        part.skipped and not worker.skips
-    ):  # compute it again, so that the first bad image raises its error
+    if part.skipped and not worker.skips:  # so that the first bad image raises its error
         return 0, 0
     return len(part.paths), len(part.skipped)
 

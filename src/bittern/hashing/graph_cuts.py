@@ -223,9 +223,7 @@ def _choose(
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _grow_blocks(order: Longs, pairs: AffinityPairs, block_of: Ints) -> int:
     """Number the blocks in ``block_of``, -1 before, and return how many there are."""
-    clashes = np.full(
-        block_of.shape[0], -1, np.int64
-    )  # the seed of the block that a row cannot join
+    clashes = np.full(block_of.shape[0], -1, np.int64)  # the seed of a block that a row cannot join
     waiting = np.empty(pairs.other.shape[0] + 1, np.int64)
     n_blocks = 0
     for seed in order:

@@ -26,7 +26,7 @@ class ITQCCA(LinearHasher):
         w_k^\top (X^\top X + \rho_X I) \, w_k = 1.
 
     The columns :math:`\lambda_k w_k` replace the principal axes in :class:`~bittern.hashing.ITQ`.
-     :math:`\rho_X` is ``regularisation`` times the mean nonzero eigenvalue of :math:`X^\top X`,
+    :math:`\rho_X` is ``regularisation`` times the mean nonzero eigenvalue of :math:`X^\top X`,
     :math:`\rho_Y` 10⁻⁴ times the mean eigenvalue of :math:`Y^\top Y`.
 
     There are at most as many correlations as indicators (c - 1 with c classes).  Directions for

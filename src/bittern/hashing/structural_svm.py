@@ -58,9 +58,7 @@ class RankingLists:
         query, item = position.astype(np.int32).reshape(2, -1)
         length = np.array(sizes, np.int64).reshape(-1, 2)
         start = np.concatenate(([0], np.cumsum(length.sum(axis=1))))
-        return cls(
-            rows, query, item, start, length[:, 0].copy()
-        )  # copied, so that one memory layout is compiled
+        return cls(rows, query, item, start, length[:, 0].copy())  # one layout, compiled once
 
     def differ(self, bits: BitColumn) -> BitColumn:
         """Whether a bit differs between the two rows of each pair."""

@@ -28,7 +28,7 @@ class ModelFormat:
     """How estimators of one kind are stored.
 
     ``kind`` ("hasher") is the key of an estimator's name in the JSON, and the word that errors use.
-     With a ``title`` and a ``version``, the estimator is wrapped in a JSON object that states them.
+    With a ``title`` and a ``version``, the estimator is wrapped in a JSON object that states them.
     """
 
     kind: str

@@ -146,7 +146,7 @@ def _rows(path: Path, n_columns: int | None, n_rows: int) -> Iterator[TokenBlock
             )
         seen += len(block.counts)
         if seen > n_rows:
-            raise FileError(f"{path}: has more than the expected {n_rows} rows.")
+            raise FileError(f"{path}: has more than the {n_rows} expected rows.")
         if len(block.counts):
             yield block
     if seen < n_rows:

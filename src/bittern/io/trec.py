@@ -49,7 +49,7 @@ class Qrels:
     """Which documents were judged for each query, and how relevant they are.
 
     Row ``i`` is one judgement.  The rows of query ``q`` are ``offsets[q]`` to ``offsets[q + 1]``,
-    by document id ascending; no document is repeated.  Ids are as in :class:`Run`. Gains are as in
+    by document id ascending; no document is repeated.  Ids are as in :class:`Run`.  Gains are as in
     the file, and may be negative.
     """
 

@@ -210,9 +210,7 @@ def _count(values, marks, rounded, counts):
         mark = np.float32(marks[d])
         above, reached = ZERO, ZERO
         for i in range(rounded.shape[0]):
-            above = np.uint32(
-                above + np.uint32(rounded[i] > mark)
-            )  # Numba would widen it to 64 bits
+            above = np.uint32(above + np.uint32(rounded[i] > mark))  # (Numba would widen it)
             reached = np.uint32(reached + np.uint32(rounded[i] >= mark))
         counts[d, 0], counts[d, 1] = above, reached
 

@@ -203,9 +203,7 @@ def count_collisions(query_keys, item_keys, probe, kinds, bins, counts, examined
             stop = min(n_items, s + BLOCK)
             near, kind = first[: stop - s], kinds[q, s:stop]
             near[:] = n_tables
-            for t in range(
-                n_tables - 1, -1, -1
-            ):  # backwards, so that the first table is written last
+            for t in range(n_tables - 1, -1, -1):  # so that the first table is written last
                 key, items = query_keys[t, q], item_keys[t, s:stop]
                 if probe == 0:
                     n = _note_equal(key, items, kind, np.int32(t), near)

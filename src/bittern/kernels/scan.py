@@ -80,7 +80,7 @@ def find_within(queries, n, blocks, radius, allowed, places, rows, distances):
     """Count the items at each distance up to the radius, or write them to their places.
 
     If ``rows`` is empty, ``places[q, d]`` grows by the number of items at distance d from query q.
-     Otherwise each item is written to ``rows[places[q, d]]``, and ``places[q, d]`` grows by one.
+    Otherwise each item is written to ``rows[places[q, d]]``, and ``places[q, d]`` grows by one.
     """
     buffer = np.empty(BLOCK, np.uint64)
     step = max(1, NEARBY // (8 * blocks.shape[1] * BLOCK))

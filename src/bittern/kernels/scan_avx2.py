@@ -124,7 +124,7 @@ def find_within(queries, lookups, words, tiles, radius, allowed, places, rows, d
     """Count the items at each distance up to the radius, or write them to their places.
 
     If ``rows`` is empty, ``places[q, d]`` grows by the number of items at distance d from query q.
-     Otherwise each item is written to ``rows[places[q, d]]``, and ``places[q, d]`` grows by one.
+    Otherwise each item is written to ``rows[places[q, d]]``, and ``places[q, d]`` grows by one.
     """
     sums = np.empty((TOGETHER, TILE), np.uint8)
     limits = np.full(TOGETHER, min(radius, 255), np.uint8)

@@ -61,7 +61,7 @@ class MetricName:
         number = int(match["number"]) if match and match["number"] else None
         if match is None or (number == 0 and not match["radius"]):
             raise InputError(
-                "a metric looks like 'ap', 'ap@1000', 'precision@r2' or "
+                "a metric is written like 'ap', 'ap@1000', 'precision@r2' or "
                 f"'ndcg@100:linear', got {text!r}."
             )
         return cls(

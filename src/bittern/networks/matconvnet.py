@@ -78,9 +78,7 @@ def _layer(source: Path, content: dict[str, Any]) -> MatConvNetLayer:
     if not isinstance(weights, list) or len(weights) != 2:
         raise FileError(f"{source}: '{name}' must have filters and biases.")
     filters, biases = (_floats(source, name, value) for value in weights)
-    filters = filters.reshape(
-        filters.shape + (1,) * (4 - filters.ndim)
-    )  # MATLAB drops trailing axes of 1
+    filters = filters.reshape(filters.shape + (1,) * (4 - filters.ndim))  # MATLAB drops ones
     return MatConvNetLayer(name, kind, numbers, filters, np.ravel(biases))
 
 

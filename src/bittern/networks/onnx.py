@@ -79,7 +79,7 @@ class OnnxModel:
 def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
     """The path of EfficientNet-Lite0 as an ONNX file in the cache; it is exported if missing.
 
-    The model turns uint8 images ``(n, h, w, 3)`` of any size into features ``(n, 1280)``. The
+    The model turns uint8 images ``(n, h, w, 3)`` of any size into features ``(n, 1280)``.  The
     file's name holds the version of the graph and a fingerprint of the weights.  Exporting it needs
     PyTorch and onnx; using it needs neither.
     """

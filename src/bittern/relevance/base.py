@@ -262,9 +262,7 @@ def _number(
     """Number the labels of the database from 0; a query label not among them becomes -1."""
     if database.dtype == queries.dtype == np.int64 and len(database):
         least, most = int(database.min()), int(database.max())
-        if (
-            most - least < SPAN and least > -EDGE and most < EDGE
-        ):  # few enough values to use the labels as numbers
+        if most - least < SPAN and least > -EDGE and most < EDGE:  # use labels as numbers
             q = np.clip(queries, least - 1, most + 1) - least
             inside = (q >= 0) & (q <= most - least)
             number = (database - least).astype(np.int32)

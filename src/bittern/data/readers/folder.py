@@ -4,9 +4,9 @@ A manifest is ``manifest.csv`` (comma-separated, with a header) or ``manifest.js
 per line) in the folder, or any such file that you name.  Only the first of these columns is
 required, and other columns are ignored:
 
-- ``path``: the image, relative to the folder, without repetitions; - ``label``: its class; with
-this column, every row needs one; - ``tags``: words separated by ``;``, or a JSON list of words; may
-be empty.
+- ``path``: the image, relative to the folder, without repetitions;
+- ``label``: its class; with this column, every row needs one;
+- ``tags``: words separated by ``;``, or a JSON list of words; may be empty.
 """
 
 from __future__ import annotations

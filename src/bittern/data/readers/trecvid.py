@@ -134,7 +134,7 @@ def read_topics(path: Path) -> list[Topic]:
     """The topics of a file, in its order.
 
     NIST's files are not always XML: a file may hold one ``videoTopic``, many inside
-    ``videoTopics``, or several documents one after another, with comments and unescaped ``&``. So
+    ``videoTopics``, or several documents one after another, with comments and unescaped ``&``.  So
     we remove comments and declarations and put the rest inside one element.  We declare no
     entities, so that nothing outside the file is read and nothing expands.
     """

@@ -119,7 +119,7 @@ def official(dataset: Dataset, shuffler: Shuffler) -> Split:
 
     The test set becomes the queries.  Without a database, the training set is the database (so it
     is seen in training, as in ``standard``); without a training set, the database trains.
-     Validation queries without their own database search the training set.
+    Validation queries without their own database search the training set.
     """
     del shuffler  # every split takes one; nothing is random here
     sets = _roles(dataset)

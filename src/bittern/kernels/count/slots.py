@@ -17,7 +17,7 @@ depend on the item: the lost bit follows from the first distance d.  Slots are l
     two queries, by relevance     bits 15 and 14 say to which of the two queries the item is
                                   relevant; codes have one word, so that d needs only seven bits
 
-The XOR and the additions spread neighbouring distances over different sets of the cache. Distances
+The XOR and the additions spread neighbouring distances over different sets of the cache.  Distances
 of 64 (three queries), or of 255 and more (two), do not fit; the kernels detect them by the greatest
 distance seen.
 """
