@@ -1,4 +1,4 @@
-"""Codes, labels, tags and gains from files made anywhere."""
+"""Codes, labels, tags and gains from files that other programs wrote."""
 
 import os
 import zipfile

