@@ -173,7 +173,7 @@ def test_a_folder_of_collections_asks_which(corel1000):
     root = corel1000.parent / "root"
     (root / "corel5k").mkdir(parents=True)
     corel1000.rename(root / "corel1000")
-    with pytest.raises(InputError, match="say collection="):
+    with pytest.raises(InputError, match="pass collection="):
         corel.load(root)
     assert corel.load(root, collection="corel1000").name == "corel1000"
     with pytest.raises(UnknownNameError, match="corel1000"):
