@@ -550,7 +550,10 @@ def test_the_help_names_every_metric_and_option():
         ((*PAIR, "--relevance", "nan.npy"), ["gains must be whole numbers"]),
         ((*PAIR, "--relevance", "q.npy"), ["is for 12 items, d.npy has 40 codes"]),
         ((*PAIR, "--relevance", "five.npy"), ["must be 2-D (n_queries, n_database)"]),
-        ((*PAIR, "--query-labels", "ql.npy", "--database-labels", "d-names.npy"), ["both be strings"]),
+        (
+            (*PAIR, "--query-labels", "ql.npy", "--database-labels", "d-names.npy"),
+            ["both be strings"],
+        ),
         ((*PAIR, "--query-labels", "qt.npy", "--database-labels", "dl.npy"), ["must be 1-D"]),
         # runs
         ((), ["give files of codes (QUERIES and DATABASE), or --run with --qrels"]),

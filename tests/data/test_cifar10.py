@@ -246,7 +246,7 @@ def test_features_are_found_below_the_root(tmp_path, where):
     [
         ({"gist": np.zeros((12, 511), np.float16)}, r"'gist' must be \(n, 512\), got float16"),
         ({"gist": np.zeros((12, 512), np.int8)}, r"'gist' must be \(n, 512\), got int8"),
-        ({"other": np.zeros((12, 512), np.float16)}, "has no array 'gist', it has other, label"),
+        ({"other": np.zeros((12, 512), np.float16)}, "has no array 'gist', only other, label"),
         (
             {"gist": np.zeros((13, 512), np.float16)},
             "'label' must be a whole number for each of 13",
@@ -267,7 +267,7 @@ def test_wrong_features_are_refused_by_name(tmp_path, arrays, says):
 
 
 def test_absent_and_ambiguous_features_are_said(tmp_path):
-    with pytest.raises(FileError, match=r"cifar10_cnn: one \.npz file .* found none"):
+    with pytest.raises(FileError, match=r"cifar10_cnn: expected one \.npz file .* found none"):
         cifar10.load(tmp_path, features="cnn")
     path = features(tmp_path, "cifar10_cnn", q=np.zeros((6, 1280), np.uint8))
     path.with_name("more.npz").write_bytes(b"")

@@ -229,7 +229,7 @@ def test_other_refusals(pets, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match=r"has no images; .*\.jpg"):
         folder.load(tmp_path / "empty")
-    with pytest.raises(FileError, match=r"ends in \.csv, \.jsonl"):
+    with pytest.raises(FileError, match=r"must end in \.csv, \.jsonl"):
         folder.load(pets, manifest="cat/readme.txt")
     with pytest.raises(FileError, match=r"none\.csv: no such file"):
         folder.load(pets, manifest="none.csv")

@@ -265,7 +265,7 @@ def test_keys_are_at_most_64_bits_and_probes_not_too_many():
 def test_sides_that_do_not_fit_are_refused():
     queries, database = crowded(16, 5)
     setting = {"n_tables": 1, "bits_per_table": 4}
-    with pytest.raises(InputError, match="codes of the same length, got 8 and 16"):
+    with pytest.raises(InputError, match="codes of one length, got 8 and 16"):
         bt.table_profile(queries.truncate(8), database, GROUND_TRUTHS["classes"](), **setting)
     with pytest.raises(InputError, match=r"is for 9 queries and 45 items, got 8 and 45"):
         bt.table_profile(queries[:8], database, GROUND_TRUTHS["classes"](), **setting)

@@ -674,12 +674,12 @@ def test_what_cannot_be_paired_is_refused(test, a, b, says):
         (lambda: compare({"a": VALUES, "b": VALUES}, "c"), UnknownNameError, "no system"),
         (lambda: compare({"a": VALUES, "b": VALUES}, test="t"), UnknownNameError, "no test"),
         (lambda: compare({"a": VALUES, "b": VALUES}, alpha=0), InputError, "compare: alpha"),
-        (lambda: compare({"x": VALUES, "y": [1]}), InputError, r"x \(a\) with y \(b\): random"),
+        (lambda: compare({"x": VALUES, "y": [1]}), InputError, r"x \(a\) and y \(b\): random"),
         (lambda: sign_test(scores_of(1, 2), VALUES), InputError, r"pass scores\['ap'\]"),
         (
             lambda: sign_test(scores_of(1, 2)["micro-recall@1"], VALUES),
             InputError,
-            "a must have a value for each query, micro-recall@1 has one",
+            "a must have a value for each query, but micro-recall@1 has one",
         ),
     ],
 )
