@@ -88,7 +88,7 @@ class TableSurface:
         most = self.settings[known.index(bits_per_table)]
         if not 1 <= n_tables <= most.n_tables:
             raise InputError(
-                f"TableSurface: with {bits_per_table} bits a table, L must be between 1 and "
+                f"TableSurface: with {bits_per_table} bits per table, L must be between 1 and "
                 f"{most.n_tables}, got {n_tables}."
             )
         return Tables(most.bits[:n_tables], most.n_bits, most.probe)
@@ -244,7 +244,6 @@ def _grid(values: Any, name: str) -> NDArray[np.int64]:
     v = np.atleast_1d(check_array(values, f"table_surface: {name}"))
     if v.ndim != 1 or not len(v) or v.dtype.kind not in "iu" or v.min() < 1:
         raise InputError(
-            f"table_surface: {name} must be one or more whole numbers of at least 1, "
-            f"got {values!r}."
+            f"table_surface: {name} must be whole numbers of at least 1, got {values!r}."
         )
     return np.unique(v).astype(np.int64)
