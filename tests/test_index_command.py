@@ -251,7 +251,7 @@ def test_a_creation_that_was_stopped_or_killed_goes_on_and_ends_the_same(place, 
     made = str(tmp_path / "photos.bittern")
     assert stopped_by(signal.SIGINT, 10, made, folder) == (
         130,
-        "bittern: stopped; finished work is kept, and the same command continues from there.\n",
+        "bittern: stopped; finished work is kept. Run the same command again to continue.\n",
     )
     assert stopped_by(signal.SIGKILL, 30, made, folder) == (-signal.SIGKILL, "")
     with bt.store.open(made, read_only=True, drafts=True) as draft:
@@ -278,7 +278,7 @@ def test_what_was_described_and_stored_is_not_done_again(folder, tmp_path, monke
 
     upsert = bt.store.Collection.upsert
     monkeypatch.setattr(bt.store.Collection, "upsert", store_some)
-    with pytest.raises(KeyboardInterrupt, match="the same command continues from there"):
+    with pytest.raises(KeyboardInterrupt, match="Run the same command again to continue"):
         build(made, folder, features="rgb-moments")
     monkeypatch.setattr(bt.features.FEATURES["rgb-moments"], "transform", None)
     monkeypatch.setattr(bt.hashing.ITQ, "fit", None)

@@ -276,7 +276,10 @@ def test_a_draft_is_refused_until_it_is_finished(place):
         (lambda path: bt.store.create(path), "give n_bits, or the hasher"),
         (lambda path: bt.store.create(path, 0), "n_bits must be between 1 and 4096"),
         (lambda path: bt.store.create(path, 16, hasher=FITTED), "n_bits must be the hasher's 8"),
-        (lambda path: bt.store.create(path, hasher="itq"), "hasher must be one of bittern.hash"),
+        (
+            lambda path: bt.store.create(path, hasher="itq"),
+            "hasher must be a fitted one of bittern.hash",
+        ),
         (lambda path: bt.store.create(path, 8, features="deep"), "features must be one of"),
         (lambda path: bt.store.create(path / "none" / "x", 8), "no such folder"),
         (lambda path: bt.store.open(path.parent), "is a folder"),

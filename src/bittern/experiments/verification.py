@@ -44,7 +44,7 @@ class Verification:
             if self.recorded.versions.get(name) != now
         ]
         return (
-            f"{self.cell.name}: differs: {'; '.join(differing) or 'values other than the metrics'}. "
+            f"{self.cell.name}: differs: {'; '.join(differing) or 'values besides the metrics'}. "
             f"Versions: {'; '.join(changed) or 'the same'}."
         )
 

@@ -244,6 +244,7 @@ def _grid(values: Any, name: str) -> NDArray[np.int64]:
     v = np.atleast_1d(check_array(values, f"table_surface: {name}"))
     if v.ndim != 1 or not len(v) or v.dtype.kind not in "iu" or v.min() < 1:
         raise InputError(
-            f"table_surface: {name} must be whole numbers of at least 1, got {values!r}."
+            f"table_surface: {name} must be one or more whole numbers of at least 1, "
+            f"got {values!r}."
         )
     return np.unique(v).astype(np.int64)
