@@ -130,7 +130,7 @@ def test_items_are_added_and_removed(folder, tmp_path, run):
     code, out, err = run("index", "create", made, "--from", folder / "red", *settings)
     assert code == 0 and out.endswith("12 items of 8 bits; itq was fitted on 12 of them.\n"), err
     _, out, err = run("index", "add", made, "--from", folder / "blue")
-    assert out.endswith("12 items added, 24 in all.\n"), err
+    assert out.endswith("12 items added, 24 in total.\n"), err
     _, out, _ = run("index", "remove", made, "--id", 0, "--id", 1)
     assert out.endswith("2 items removed, 22 left.\n")
     _, out, _ = run("index", "remove", made, "--where", "path LIKE '%blue%'")

@@ -382,7 +382,7 @@ def test_a_surer_choice_is_offered_where_there_is_one():
     assert made_up(doubtful, sure).sentence.endswith(
         "To be sure of 95 %, take itq at 64 bits: 97.0 % (96.0 to 98.0)."
     )
-    assert made_up(doubtful).sentence.endswith("Nothing has its whole interval above 95 %.")
+    assert made_up(doubtful).sentence.endswith("No method has its whole interval above 95 %.")
 
 
 def test_a_choice_that_learned_from_labels_is_set_beside_one_that_did_not():

@@ -42,8 +42,8 @@ def fuse(
 ) -> None:
     """Fuse TREC runs into one, and score the runs and the fusion.
 
-    Methods: comb-min, comb-max, comb-sum, comb-mnz, borda, reciprocal-rank, weighted-sum.
-    Also reports how many documents each run lacks.
+    Reports how many documents each run lacks. Methods: comb-min, comb-max, comb-sum, comb-mnz,
+    borda, reciprocal-rank, weighted-sum.
     """
     from bittern.cli.app import parse_metrics
     from bittern.fusion import fuse_runs

@@ -74,7 +74,7 @@ def add_to_index(name: Place, source: Source, on_error: OnBroken = OnError.stop)
 
     with handle_interrupt(), store.open(name) as collection:
         n = add_from(collection, source, skip_broken=on_error is OnError.skip)
-        echo(f"{name}: {n:,} items added, {len(collection):,} in all.")
+        echo(f"{name}: {n:,} items added, {len(collection):,} in total.")
 
 
 @index.command("remove")

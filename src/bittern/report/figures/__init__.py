@@ -74,7 +74,7 @@ def write_figures(records: Records | Analysis, folder: str | os.PathLike[str]) -
     """Write every figure that the records have data for as ``NAME.svg``; return the paths."""
     analysis = analyse(records)
     if not len(analysis):
-        raise InputError("report: there are no records yet; `bittern run` makes them.")
+        raise InputError("report: there are no records yet; make them with `bittern run`.")
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
