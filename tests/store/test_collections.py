@@ -154,8 +154,8 @@ def test_export_holds_every_item(filled, tmp_path):
         (lambda c: c.count("label = "), "where must be"),
         (lambda c: c.get([3, 777]), "no item has the id 777"),
         (lambda c: c.delete([3, 777]), "no item has the id 777"),
-        (lambda c: c.delete(), "takes ids or where"),
-        (lambda c: c.delete([1], where="id = 1"), "takes ids or where"),
+        (lambda c: c.delete(), "takes either ids or where"),
+        (lambda c: c.delete([1], where="id = 1"), "takes either ids or where"),
     ],
 )
 def test_bad_input_says_what_rule_it_broke_and_changes_nothing(filled, call, says):
@@ -280,7 +280,10 @@ def test_a_draft_is_refused_until_it_is_finished(place):
             lambda path: bt.store.create(path, hasher="itq"),
             "hasher must be a fitted one of bittern.hash",
         ),
-        (lambda path: bt.store.create(path, 8, features="deep"), "features must be one of"),
+        (
+            lambda path: bt.store.create(path, 8, features="deep"),
+            "features must be a fitted one of",
+        ),
         (lambda path: bt.store.create(path / "none" / "x", 8), "no such folder"),
         (lambda path: bt.store.open(path.parent), "is a folder"),
         (lambda path: bt.store.open("milvus://"), "an address is milvus://host:port/NAME"),

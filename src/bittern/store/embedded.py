@@ -202,7 +202,8 @@ class EmbeddedCollection(Collection):
         except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
             known = ", ".join(["id", *self._kinds])
             raise InputError(
-                f"{TITLE}: bad condition {where!r} ({first_line(error)}); items have {known}."
+                f"{TITLE}: where {where!r} is not a condition ({first_line(error)}); "
+                f"items have {known}."
             ) from None
 
     def _check_is_condition(self, where: str) -> None:
