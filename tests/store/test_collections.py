@@ -142,7 +142,7 @@ def test_export_holds_every_item(filled, tmp_path):
         (lambda c: c.add(np.zeros((2, 12))), "must be Codes, as this collection has no hasher"),
         (lambda c: c.add(CODES[:2], metadata=[{}]), "must agree, got 1 and 2"),
         (lambda c: c.add(CODES[:1], metadata={"a": "x"}), "'a' must be a list of one value"),
-        (lambda c: c.add(CODES[:1], metadata=[{"id": 3}]), "not one of code, id, position"),
+        (lambda c: c.add(CODES[:1], metadata=[{"id": 3}]), "not be one of code, id, position"),
         (lambda c: c.add(CODES[:1], metadata=[{"a b": 3}]), "letters, digits and _"),
         (lambda c: c.add(CODES[:1], metadata=[{"a": 1, "A": 2}]), "differ by more than case"),
         (lambda c: c.add(CODES[:1], metadata=[{"a": {1j}}]), "'a' must be numbers, strings"),

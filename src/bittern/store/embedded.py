@@ -202,7 +202,7 @@ class EmbeddedCollection(Collection):
         except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
             known = ", ".join(["id", *self._kinds])
             raise InputError(
-                f"{TITLE}: where {where!r} is not a condition ({first_line(error)}); "
+                f"{TITLE}: where {where!r} cannot be evaluated ({first_line(error)}); "
                 f"items have {known}."
             ) from None
 
