@@ -111,7 +111,7 @@ def ground_truths() -> Section:
     )
     queries, database, labels = random_codes(64)
     rng = np.random.default_rng(1)
-    # Concepts as frequent as in NUS-WIDE: a few common, many rare, 1.87 an image.
+    # Concepts as frequent as in NUS-WIDE: a few common, many rare, 1.87 per image.
     popularity = 1 / np.arange(1, N_TAGS + 1)
     popularity *= 1.87 / popularity.sum()
     tags = [rng.random((n, N_TAGS)) < popularity for n in (N_QUERIES, N_DATABASE)]
@@ -120,7 +120,7 @@ def ground_truths() -> Section:
         "classes": bt.Relevance.from_classes(*labels),
         "81 tags": bt.Relevance.from_tags(*tags),
         "81 tags, graded": bt.Relevance.from_tags(*tags, graded=True),
-        "lists, 600 a query": bt.Relevance.from_matrix(lists),
+        "lists, 600 per query": bt.Relevance.from_matrix(lists),
     }
     times = fastest(
         *(
@@ -185,7 +185,7 @@ def starting() -> Section:
 
 
 def memory() -> Section:
-    """Peak memory of a large evaluation, in a process of its own."""
+    """Peak memory of a large evaluation, in its own process."""
     section = Section(
         "Memory: 10,000 × 1,000,000 codes of 64 bits, classes, MB above the codes themselves",
         ("what", "MB"),

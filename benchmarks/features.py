@@ -1,4 +1,4 @@
-"""Images a second of every feature of images, against decoding the JPEG.
+"""Images per second of every image feature, against decoding the JPEG.
 
     python benchmarks/features.py [--root DATA] [--write docs/results/speed.md] [--only NAME …]
 
@@ -62,7 +62,7 @@ def features(files: list[bytes], only: list[str] | None) -> Section:
     """A row for each feature, with default settings."""
     section = Section(
         f"Features: {len(files)} JPEGs of 384 × 256, one thread",
-        ("feature", "dimensions", "ms an image", "images/s", "× decoding"),
+        ("feature", "dimensions", "ms per image", "images/s", "× decoding"),
     )
     images = [decode(file) for file in files]
     for name in NINE:
@@ -110,7 +110,7 @@ def peers(files: list[bytes]) -> Section:
     )
     section = Section(
         f"Features and their peers: {len(files)} decoded images of 384 × 256, one thread",
-        ("feature", "ms an image", "peer", "peer, ms", "× the peer"),
+        ("feature", "ms per image", "peer", "peer, ms", "× the peer"),
     )
     for name, feature, peer, call, limit in rows:
         theirs, own = fastest(

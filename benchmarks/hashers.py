@@ -3,7 +3,7 @@
     python benchmarks/hashers.py [--root DATA] [--write docs/results/speed.md] [--only NAME …]
 
 Fits on the 5,000 training rows of CIFAR-10's split ``cifar-s1`` (1,280-D network features), each
-method in a process of its own with two threads, and encodes its 59,000 database rows.
+method in its own process with two threads, and encodes its 59,000 database rows.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benchmarks/objectives.py [--write docs/results/speed.md]
 
-Forward and backward of relaxed AP on random logits, one thread, each in a process of its own.  The
+Forward and backward of relaxed AP on random logits, one thread, each in its own process.  The
 dense formulation makes an M × M × b array of pulses (eq. 14 of the ties paper written out); ours
 scatters each pair into two bins.  Values and gradients of both are compared first.
 """
@@ -123,7 +123,7 @@ def levels() -> Section:
 
 
 def child(which: str, m: int, n: int) -> dict[str, float]:
-    """Measure in a process of its own."""
+    """Measure in a new process."""
     command = [sys.executable, __file__, "--child", which, str(m), str(n)]
     out = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(out.stdout)

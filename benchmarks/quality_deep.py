@@ -1,7 +1,7 @@
 """Hash functions trained by gradients: five experiments, each one command.
 
     python benchmarks/quality_deep.py table1    # CIFAR-10 network features: Table 1 and Figure 2
-    python benchmarks/quality_deep.py steps     # what adds to talr on these features
+    python benchmarks/quality_deep.py steps     # what improves talr on these features
     python benchmarks/quality_deep.py pixels    # end to end from CIFAR-10 and Fashion-MNIST pixels
     python benchmarks/quality_deep.py graded    # NDCG on Corel-5K and on graded balls over GIST
     python benchmarks/quality_deep.py ablation  # form, bins, batch, α

@@ -5,9 +5,9 @@
 Split ``cifar-s1``, class ground truth, tie-aware AP over the full ranking, three runs, on GIST-512
 and on network features, beside the exact Euclidean ranking of the vectors themselves.  Hashers have
 their default hyper-parameters; nothing is tuned here.  Each cell (features × run × method × bits)
-is stored as it finishes, so a run that was stopped goes on where it was.
+is stored as it finishes, so a stopped run resumes.
 
-The levels of SDH were published for training on all 59,000 rows of the database.  A row of its own
+The levels of SDH were published for training on all 59,000 rows of the database.  A separate row
 shows that setting, in which the codes of the database are codes of training rows.
 """
 

@@ -39,7 +39,7 @@ class Lines:
     def begin(self, cells, n_known):
         """Print how many cells there are."""
         self.n_cells, self.n_done = len(cells), 0
-        print(f"  {n_known} cells known, {len(cells)} to measure", flush=True)
+        print(f"  {n_known} cells done, {len(cells)} left", flush=True)
 
     def tell(self, outcome):
         """Print one finished cell."""

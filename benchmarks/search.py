@@ -3,10 +3,10 @@
     python benchmarks/search.py [--root DATA] [--largest N] [--threads T]
         [--write docs/results/speed.md]
 
-Everyone has the same codes, the same queries and the same number of threads (one, unless told).
-Times are the best of several repetitions taken in turn.  The whole takes some ten minutes and 8 GB;
-``--largest 1e6`` a tenth of both.  Needs FAISS (the extra ``dev`` brings it)
-and, for the real codes, the shared CIFAR-10 features.
+Everyone has the same codes, the same queries and the same number of threads (one by default).
+Times are the best of several repetitions taken in turn.  Everything takes about ten minutes and
+8 GB; ``--largest 1e6`` a tenth of both.  Needs FAISS (the extra ``dev`` brings it) and, for the
+real codes, the shared CIFAR-10 features.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def scanning(threads: int) -> Section:
     n, k = 1_000_000, 100
     section = Section(
         f"FlatIndex: {n:,} uniform codes, k = {k}, {said(threads)}",
-        ("bits", "ms a query", "FAISS IndexBinaryFlat, ms", "× FAISS"),
+        ("bits", "ms per query", "FAISS IndexBinaryFlat, ms", "× FAISS"),
     )
     for n_bits, target in FLAT_TARGETS.items():
         database, queries = uniform(n, n_bits)
@@ -95,7 +95,7 @@ def scanning(threads: int) -> Section:
 
 def searching(sizes: list[int], threads: int) -> list[Section]:
     """MultiIndex against three of FAISS's, on the mixture."""
-    header = ("codes", "k", "index", "ms a query", "recall", "× FAISS Flat")
+    header = ("codes", "k", "index", "ms per query", "recall", "× FAISS Flat")
     title = "64 bits of random hyperplanes on the mixture"
     main_section = Section(f"MultiIndex: {title}, {said(threads)}", header)
     for n in (n for n in sizes if n in (1_000_000, 10_000_000)):
@@ -195,8 +195,8 @@ def tables(largest: int) -> Section:
             "codes",
             "tables of bits",
             "built, s",
-            "bytes a code at the peak",
-            "bytes a code in the file",
+            "bytes per code at the peak",
+            "bytes per code in the file",
             "mapped, s",
             "10⁸ codes, GB at the peak",
         ),
@@ -217,7 +217,7 @@ def tables(largest: int) -> Section:
 
 
 def table_cost(n: int, settings: dict[str, int]) -> tuple[str, float, float, float, float]:
-    """Tables, seconds to build, bytes a code at the peak and in the file, seconds to map."""
+    """Tables, seconds to build, bytes per code at the peak and in the file, seconds to map."""
     codes, queries = uniform(n, 64)
     bt.TableIndex(codes[:1000], **settings).search(queries, 1)  # compiles
     before = memory("VmRSS") - codes.words.nbytes
@@ -364,7 +364,7 @@ def draw(costs: dict[str, list[tuple[int, float]]], path: Path) -> None:
         axes.loglog(
             n, 1e3 * np.array(seconds), style, color=colours[i // 2], marker="o", ms=4, label=name
         )
-    axes.set(xlabel="codes", ylabel="milliseconds a query, k = 10")
+    axes.set(xlabel="codes", ylabel="milliseconds per query, k = 10")
     figure.legend(loc="outside right center", frameon=False)
     figure.savefig(path, metadata={"Date": None})
 

@@ -86,7 +86,7 @@ def scored(
 
 
 def report(fused: dict[str, Any], relevant: Any) -> None:
-    """Mean average precision of each, and whether the SVM beats CombSUM."""
+    """Print the mean average precision of each, and test whether the SVM beats CombSUM."""
     truth = bt.Relevance.from_matrix(relevant)
     ap = {}
     for name, scores in fused.items():

@@ -2,7 +2,7 @@
 
     python examples/evaluate_codes.py queries.npy database.npy query_labels.npy database_labels.npy
 
-The codes are booleans, 0/1, or bytes as np.packbits lays them.  Without arguments, the script makes
+The codes are booleans, 0/1, or bytes as from np.packbits.  Without arguments, the script makes
 a small example.
 """
 

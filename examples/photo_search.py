@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def digits(folder: Path) -> Path:
-    """Images of digits in a sub-folder for each."""
+    """Write images of digits, one sub-folder per digit."""
     some = bt.load("digits").take(np.arange(200))
     images = (15 * some.vectors[:]).astype(np.uint8).reshape(-1, 8, 8)
     for i, (image, label) in enumerate(zip(images, some.labels, strict=True)):

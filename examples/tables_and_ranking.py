@@ -2,8 +2,8 @@
 
     python examples/tables_and_ranking.py [IMAGE.svg]
 
-Hashes scikit-learn's digits to 32 bits, looks every query up in L tables of K bits for a grid of
-settings, and compares each with the Hamming ranking cut at the radius that retrieves as much.
+Hashes scikit-learn's digits to 32 bits, looks up every query in L tables of K bits for a grid of
+settings, and compares each with the Hamming ranking cut at the radius that retrieves as many items.
 """
 
 import sys

@@ -3,7 +3,7 @@
     python examples/your_own_images.py FOLDER
 
 One sub-folder per class, or a manifest.csv in the folder with the columns path, label and tags.
-Without an argument, the script makes a small folder of its own.
+Without an argument, the script makes a small folder.
 """
 
 import sys
@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
 
 
 def paint(folder: Path) -> Path:
-    """Five colours, 40 noisy images of each, one folder a colour."""
+    """Five colours, 40 noisy images of each, one folder per colour."""
     from PIL import Image
 
     rng = np.random.default_rng(0)

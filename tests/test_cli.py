@@ -450,7 +450,7 @@ def test_the_demo_ends_with_a_table_a_page_and_three_commands(bittern, tmp_path,
     assert image.read_bytes().startswith(MAGIC["png"])
     assert "5/5" in said.err and "TALR" in said.err
     again = bittern("demo", "--runs", 1, "--out", out)  # nothing is measured twice
-    assert again.code == 0 and "5 cells are known, 0 to measure" in again.err
+    assert again.code == 0 and "5 cells are done, 0 are left" in again.err
 
 
 def test_the_demo_without_pytorch_says_so(monkeypatch):

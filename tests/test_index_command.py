@@ -130,7 +130,7 @@ def test_items_are_added_and_removed(folder, tmp_path, run):
     code, out, err = run("index", "create", made, "--from", folder / "red", *settings)
     assert code == 0 and out.endswith("12 items of 8 bits; itq was fitted on 12 of them.\n"), err
     _, out, err = run("index", "add", made, "--from", folder / "blue")
-    assert out.endswith("12 items added, 24 in all.\n"), err
+    assert out.endswith("12 items added, 24 in total.\n"), err
     _, out, _ = run("index", "remove", made, "--id", 0, "--id", 1)
     assert out.endswith("2 items removed, 22 left.\n")
     _, out, _ = run("index", "remove", made, "--where", "path LIKE '%blue%'")
@@ -185,8 +185,8 @@ def test_a_recipe_is_not_changed_and_must_suit_the_source(folder, tmp_path):
         (["index", "create", "x.bittern", "--from", "nowhere"], "nowhere: no such file or folder"),
         (["index", "create", "x.bittern", "--from", ".", "--hasher", "ikt"], "did you mean 'itq'"),
         (["index", "info", "nowhere.bittern"], "nowhere.bittern"),
-        (["search", "nowhere.bittern"], "give --image, once or more, or --row"),
-        (["search", "x", "--row", "1", "--unlike", "a.png"], "--unlike goes with --image"),
+        (["search", "nowhere.bittern"], "give --row, or one or more --image"),
+        (["search", "x", "--row", "1", "--unlike", "a.png"], "--unlike needs --image"),
     ],
 )
 def test_bad_commands_are_refused_in_one_sentence(arguments, says, tmp_path, monkeypatch, run):
@@ -251,7 +251,7 @@ def test_a_creation_that_was_stopped_or_killed_goes_on_and_ends_the_same(place, 
     made = str(tmp_path / "photos.bittern")
     assert stopped_by(signal.SIGINT, 10, made, folder) == (
         130,
-        "bittern: stopped; finished work is kept, and the same command continues from there.\n",
+        "bittern: stopped; finished work is kept. Run the same command again to continue.\n",
     )
     assert stopped_by(signal.SIGKILL, 30, made, folder) == (-signal.SIGKILL, "")
     with bt.store.open(made, read_only=True, drafts=True) as draft:
@@ -278,7 +278,7 @@ def test_what_was_described_and_stored_is_not_done_again(folder, tmp_path, monke
 
     upsert = bt.store.Collection.upsert
     monkeypatch.setattr(bt.store.Collection, "upsert", store_some)
-    with pytest.raises(KeyboardInterrupt, match="the same command continues from there"):
+    with pytest.raises(KeyboardInterrupt, match="Run the same command again to continue"):
         build(made, folder, features="rgb-moments")
     monkeypatch.setattr(bt.features.FEATURES["rgb-moments"], "transform", None)
     monkeypatch.setattr(bt.hashing.ITQ, "fit", None)

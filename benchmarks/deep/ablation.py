@@ -49,7 +49,7 @@ def ablation(options: argparse.Namespace) -> list[Section]:
 
 
 def ablated(folder: Path, _: str, what: str, value: Any, run: int) -> Cell:
-    """TALR with one parameter other than by default."""
+    """TALR with one parameter changed."""
     sets = sets_of(folder, "cnn", run)
     began = time.perf_counter()
     hasher = bt.hashing.TALR(32, random_state=run, **{what: value})

@@ -90,7 +90,7 @@ def cut_pixels(root: Path, folder: Path, name: str) -> None:
 
 
 def from_pixels(folder: Path, _: str, name: str, n_bits: int, run: int) -> Cell:
-    """One training, which goes on where it was stopped, and its evaluation."""
+    """Train, resuming if it was stopped, and evaluate."""
     images, labels = np.load(folder / name / "images.npy"), np.load(folder / name / "labels.npy")
     with np.load(folder / name / f"{run}.npz") as sets:
         train, queries, database = (sets[part] for part in ("train", "queries", "database"))

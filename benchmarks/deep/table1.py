@@ -1,4 +1,4 @@
-"""CIFAR-10's network features: a Table 1 and a Figure 2 of our own."""
+"""CIFAR-10's network features: our versions of Table 1 and Figure 2."""
 
 from __future__ import annotations
 

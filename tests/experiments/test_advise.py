@@ -250,7 +250,8 @@ def test_the_neighbours_of_noise_are_not_kept_by_few_bits():
     best = advice.best
     value, low, high = (100 * x for x in dataclasses.astuple(best.share))
     assert advice.sentence.startswith(
-        "Nothing keeps 95 % of the float ranking's quality (average precision of the 10 nearest). "
+        "No method keeps 95 % of the float ranking's quality "
+        "(average precision of the 10 nearest). "
         f"Best overall: {best.method} at {best.n_bits} bits keeps "
         f"{value:.1f} % ({low:.1f} to {high:.1f})"
     )
@@ -381,14 +382,14 @@ def test_a_surer_choice_is_offered_where_there_is_one():
     assert made_up(doubtful, sure).sentence.endswith(
         "To be sure of 95 %, take itq at 64 bits: 97.0 % (96.0 to 98.0)."
     )
-    assert made_up(doubtful).sentence.endswith("Nothing has its whole interval above 95 %.")
+    assert made_up(doubtful).sentence.endswith("No method has its whole interval above 95 %.")
 
 
 def test_a_choice_that_learned_from_labels_is_set_beside_one_that_did_not():
     learned, plain = row("sdh", 16, 1.4, learns=True), row("itq", 64, 0.97)
     assert "Without learning from labels, take itq at 64 bits" in made_up(learned, plain).sentence
     alone = made_up(learned, row("itq", 64, 0.7)).sentence
-    assert "Without learning from labels, nothing keeps as much." in alone
+    assert "Without learning from labels, no method keeps as much." in alone
 
 
 def test_the_table_has_the_best_of_each_length_or_everything():

@@ -48,7 +48,7 @@ def test_run_stores_and_shows(done):
 
 def test_running_again_measures_nothing(done, bittern):
     code, out, err = bittern("run", "mine.toml", "--root", "nowhere")
-    assert code == 0 and "5 cells are known, 0 to measure" in err and "itq" in out
+    assert code == 0 and "5 cells are done, 0 are left" in err and "itq" in out
 
 
 def test_only_some_cells_are_measured(bittern, place):

@@ -27,7 +27,7 @@ from bittern.registry import Registry
         ('name = "lsh"', 'name = "lsh"\nn_bits = [3, 3]', "method lsh: n_bits: 3 is named twice"),
         ('"auprc"]', '"ap"]', "metrics: ap is named twice"),
         ("runs = 2", "runs = 0", "runs"),
-        ("runs = 2", "runs = 2\ntruth = { kind = ['classes'] }", "kind must be a text in quotes"),
+        ("runs = 2", "runs = 2\ntruth = { kind = ['classes'] }", "kind must be text in quotes"),
         (
             "runs = 2",
             "runs = 2\ntruth = { kind = 'ball', radius = -1.0 }",
@@ -44,8 +44,8 @@ from bittern.registry import Registry
             "runs = 2\nparadigm = 'tables'\ntables = { bits_per_table = [2, 2], n_tables = [1] }",
             "tables.bits_per_table: 2 is named twice",
         ),
-        ("train = 60", "train = 2026-01-01", "train: must be texts, finite numbers"),
-        ("train = 60", "train = inf", "train: must be texts, finite numbers"),
+        ("train = 60", "train = 2026-01-01", "train: must be text, finite numbers"),
+        ("train = 60", "train = inf", "train: must be text, finite numbers"),
         ('name = "arrays"', 'name = "arrays"\nrows = -5', "dataset.rows must be at least 1"),
         (
             'name = "exact"',
@@ -177,7 +177,7 @@ def test_only_some_cells():
 
 
 def test_letters_that_cannot_be_written_are_refused():
-    with pytest.raises(BitternError, match="a letter that cannot be written"):
+    with pytest.raises(BitternError, match="a character that cannot be written"):
         protocol(title="\udc80")
 
 

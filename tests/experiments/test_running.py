@@ -218,7 +218,7 @@ def test_other_data_are_not_mixed_with_those_of_the_records(whole, data, tmp_pat
     assert "not the data that" in found.failures["lsh, 4 bits, run 0"] and len(found) == 9
     split = whole.records[0].split | {"data": "another"}
     replace(Record.load(next((whole.folder / "cells").glob("lsh-4-0-*"))), split=split).save(path)
-    with pytest.raises(BitternError, match="has records of 2 different data"):
+    with pytest.raises(BitternError, match="has records of 2 different sets of data"):
         Records.read(tmp_path / "out")
     path.write_bytes(kept)
     assert len(Records.read(tmp_path / "out")) == 10
@@ -425,7 +425,7 @@ def test_two_experiments_in_one_folder_are_refused(whole, data):
 
     with (whole.folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(BitternError, match="another experiment is running in it"):
+        with pytest.raises(BitternError, match="another experiment is running here"):
             run(whole.protocol, whole.folder, root=data)
 
 
@@ -451,7 +451,7 @@ def test_a_folder_without_records_is_reported(tmp_path):
     with pytest.raises(BitternError, match=r"has no protocol\.toml"):
         Records.read(tmp_path)
     (tmp_path / "protocol.toml").write_text(PLAIN)
-    with pytest.raises(BitternError, match="has no such record yet"):
+    with pytest.raises(BitternError, match="has no such record;"):
         verify(tmp_path)
 
 

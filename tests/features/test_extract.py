@@ -502,7 +502,7 @@ def test_the_command_extracts_and_tells(command, folder, out):
     ("arguments", "says"),
     [
         (("images", "--features", "sise"), "no feature is called 'sise'"),
-        (("images", "--features", ","), "with commas between"),
+        (("images", "--features", ","), "separated by commas"),
         (("images", "--features", "letters"), "letters takes texts, not images"),
         (("nowhere", "--features", "size"), "nowhere: no such folder"),
         (("images", "--features", "size", "--jobs", 0), "jobs must be at least 1"),

@@ -82,7 +82,7 @@ def test_rows_that_are_not_there_are_refused_when_they_are_met(tmp_path, monkeyp
         ids[1] = 300
 
     index, mapped = damaged_map(tmp_path, monkeypatch, "ids", beyond)
-    with pytest.raises(bt.FileError, match="name rows that are not there; their file is damaged"):
+    with pytest.raises(bt.FileError, match="name rows that do not exist, so their file is damaged"):
         mapped.search(index.codes[:5], 3)
 
 

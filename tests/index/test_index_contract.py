@@ -298,7 +298,7 @@ CODES = codes_of(bits_of(5, 16))
         (lambda i: i.add(CODES.words), "codes must be a Codes, got ndarray"),
         (lambda i: i.add(CODES, ids=[5, 6, 7, 8]), "ids and of codes must agree, got 4 and 5"),
         (lambda i: i.add(CODES, ids=[9, 6, 7, 8, 9]), "ids must be distinct, 9 is not"),
-        (lambda i: i.add(CODES, ids=[9, 6, 7, 8, 2]), "the id 2 is there already"),
+        (lambda i: i.add(CODES, ids=[9, 6, 7, 8, 2]), "the id 2 exists already"),
         (lambda i: i.add(CODES, ids=[9, 6, 7, 8, -2]), "ids must be at least 0, got -2"),
         (lambda i: i.add(CODES, ids=[9.5, 6, 7, 8, 2]), "1-D array of whole numbers, got float64"),
         (lambda i: i.remove([1, 17]), "no item has the id 17"),

@@ -142,7 +142,7 @@ def test_export_holds_every_item(filled, tmp_path):
         (lambda c: c.add(np.zeros((2, 12))), "must be Codes, as this collection has no hasher"),
         (lambda c: c.add(CODES[:2], metadata=[{}]), "must agree, got 1 and 2"),
         (lambda c: c.add(CODES[:1], metadata={"a": "x"}), "'a' must be a list of one value"),
-        (lambda c: c.add(CODES[:1], metadata=[{"id": 3}]), "not one of code, id, position"),
+        (lambda c: c.add(CODES[:1], metadata=[{"id": 3}]), "not be one of code, id, position"),
         (lambda c: c.add(CODES[:1], metadata=[{"a b": 3}]), "letters, digits and _"),
         (lambda c: c.add(CODES[:1], metadata=[{"a": 1, "A": 2}]), "differ by more than case"),
         (lambda c: c.add(CODES[:1], metadata=[{"a": {1j}}]), "'a' must be numbers, strings"),
@@ -154,8 +154,8 @@ def test_export_holds_every_item(filled, tmp_path):
         (lambda c: c.count("label = "), "where must be"),
         (lambda c: c.get([3, 777]), "no item has the id 777"),
         (lambda c: c.delete([3, 777]), "no item has the id 777"),
-        (lambda c: c.delete(), "takes ids or where"),
-        (lambda c: c.delete([1], where="id = 1"), "takes ids or where"),
+        (lambda c: c.delete(), "takes either ids or where"),
+        (lambda c: c.delete([1], where="id = 1"), "takes either ids or where"),
     ],
 )
 def test_bad_input_says_what_rule_it_broke_and_changes_nothing(filled, call, says):
@@ -276,8 +276,14 @@ def test_a_draft_is_refused_until_it_is_finished(place):
         (lambda path: bt.store.create(path), "give n_bits, or the hasher"),
         (lambda path: bt.store.create(path, 0), "n_bits must be between 1 and 4096"),
         (lambda path: bt.store.create(path, 16, hasher=FITTED), "n_bits must be the hasher's 8"),
-        (lambda path: bt.store.create(path, hasher="itq"), "hasher must be one of bittern.hash"),
-        (lambda path: bt.store.create(path, 8, features="deep"), "features must be one of"),
+        (
+            lambda path: bt.store.create(path, hasher="itq"),
+            "hasher must be a fitted one of bittern.hash",
+        ),
+        (
+            lambda path: bt.store.create(path, 8, features="deep"),
+            "features must be a fitted one of",
+        ),
         (lambda path: bt.store.create(path / "none" / "x", 8), "no such folder"),
         (lambda path: bt.store.open(path.parent), "is a folder"),
         (lambda path: bt.store.open("milvus://"), "an address is milvus://host:port/NAME"),

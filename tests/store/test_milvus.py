@@ -180,7 +180,7 @@ def test_a_creation_goes_on_that_left_a_part_of_a_batch(tmp_path, monkeypatch):
     monkeypatch.setattr("bittern.store.served.ITEMS_PER_CALL", 8)
     with monkeypatch.context() as patch:
         patch.setattr("bittern.store.served.getattr", cut_off_after(4), raising=False)
-        with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+        with pytest.raises(KeyboardInterrupt, match="Run the same command again to continue"):
             building.build_collection(place, source, recipe)
     with bt.store.open(place, drafts=True) as draft:
         assert 20 < len(draft) < 40
@@ -211,7 +211,7 @@ def test_a_server_that_is_not_there_is_one_sentence(monkeypatch):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         with pytest.raises(
-            FileError, match=rf"milvus://127.0.0.1:{port}/pets: Milvus does not ans"
+            FileError, match=rf"milvus://127.0.0.1:{port}/pets: Milvus reports an error"
         ):
             bt.store.open(f"milvus://127.0.0.1:{port}/pets")
 

@@ -1,6 +1,6 @@
 """Records to :class:`Analysis`: the numbers that reports write down, each computed once.
 
-``analyse(records)`` has it all; each part can also be had on its own::
+``analyse(records)`` computes everything; each part is also a function::
 
     summarise                     how good is each method?
     best_by_length, leaders       which is best, and how far ahead?

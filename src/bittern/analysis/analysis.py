@@ -1,4 +1,4 @@
-"""Analysis: all that reports say about records, each part computed once, when it is first used."""
+"""Analysis: everything that reports show, each part computed once, on first use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Areas against means: whether AUPRC and mAP rank methods alike, and why they may not.
+"""Areas against means: whether AUPRC and mAP rank methods alike, and why not.
 
-Kendall's tau is computed here: SciPy's divides by two roots, so that equal orders can miss 1.
+Kendall's tau is computed here because SciPy's divides by two roots, so equal orders may not give 1.
 """
 
 from __future__ import annotations

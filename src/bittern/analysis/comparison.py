@@ -91,7 +91,7 @@ class Verdict:
         ]
         if few := [NAMES[test] for test in with_p if test in self.unable]:
             parts.append(f"too few pairs for {_listed(few)}")
-        return "; ".join(parts) or "there is nothing to test"
+        return "; ".join(parts) or "nothing to test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Verdicts:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Where the tests fall short of what the protocol asks; usually empty."""
+        """What the tests cannot do that the protocol asks for; usually empty."""
         cautions = []
         if self.baseline_asked is not None and not self._has_asked:
             cautions.append(
@@ -245,7 +245,7 @@ def _side_by_side(
     first = [record for record in records.of(method, n_bits) if record.run in other]
     second = [other[record.run] for record in first]
     aligned = [_aligned(a, b, metric) for a, b in zip(first, second, strict=True)]
-    if not records.protocol.kind.queries_are_items:  # each run numbers its queries anew
+    if not records.protocol.kind.queries_are_items:  # each run numbers its own queries
         aligned = [(keys + (i << 32), a, b) for i, (keys, a, b) in enumerate(aligned)]
     return _Pairs(
         runs=_different_runs(_means(first, metric), _means(second, metric)),

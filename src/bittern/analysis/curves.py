@@ -108,7 +108,7 @@ class Sweep:
     def of(
         self, summaries: Sequence[Summary], n_bits: int | None
     ) -> dict[str, dict[float, Summary]]:
-        """Those of the summaries that belong to each series at a length, by value."""
+        """The given summaries of each series at a length, by value."""
         found = {s.method: s for s in summaries if s.n_bits == n_bits}
         return {
             name: {value: found[label] for value, label in series.items() if label in found}
@@ -150,7 +150,7 @@ def _sweep(parameter: str, methods: Sequence[Method]) -> Sweep | None:
 
 
 def _names(parameter: str, series: Sequence[Sequence[Method]]) -> list[str]:
-    """The common beginning of each series' labels if it is unique, else what differs in them."""
+    """The common beginning of each series' labels if it is unique, otherwise what differs."""
     begun = [_beginning([method.label for method in group]) for group in series]
     if all(begun) and len(set(begun)) == len(begun):
         return begun

@@ -16,7 +16,7 @@ from bittern.metrics.pooled import Pooled
 from bittern.metrics.precision import ratio
 from bittern.registry import Registry
 
-ROUNDING = 1e-12  # means this close are the same number added up in another order
+ROUNDING = 1e-12  # means this close differ only by the order of summation
 STAGES = ("tune", "fit", "encode", "evaluate")
 
 
@@ -95,7 +95,7 @@ class ClassMeans:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time and memory of a method at a length, and the quality they bought.
+    """Time and memory of a method at a length, and its quality.
 
     ``seconds`` has the mean over runs of each stage, NaN for stages that a method does not have;
     ``peak_memory`` is the largest of all runs, in bytes; ``mean`` is that of the main metric.
@@ -197,7 +197,7 @@ def keys_of(records: Records) -> list[tuple[str, int | None]]:
 
 
 def check_metric(records: Records, metric: str) -> None:
-    """Refuse a metric that neither the protocol nor any record has."""
+    """Raise an error if neither the protocol nor any record has the metric."""
     known = dict.fromkeys(records.protocol.metrics)
     for record in records:
         known |= dict.fromkeys(record.values)

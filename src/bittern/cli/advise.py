@@ -1,4 +1,4 @@
-"""How few bits are enough: ``bittern advise``."""
+"""Find how few bits are enough: ``bittern advise``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Metric(StrEnum):
 
 
 class AdviceFormat(StrEnum):
-    """Format of an advice."""
+    """Output formats."""
 
     table = "table"
     json = "json"
@@ -49,33 +49,32 @@ def advise(
         Metric, typer.Option(help="Distance that ranks the vectors.")
     ] = Metric.euclidean,
     k: Annotated[
-        int, typer.Option("-k", help="Nearest neighbours that are relevant without labels.")
+        int,
+        typer.Option("-k", help="Number of nearest neighbours that are relevant, without labels."),
     ] = 10,
     candidates: Annotated[
-        int, typer.Option(help="Candidates for reranking that should hold the neighbours.")
+        int, typer.Option(help="Number of candidates to rerank by the vectors.")
     ] = 100,
-    budget: Annotated[float, typer.Option(help="Time to take, in seconds.")] = 120.0,
+    budget: Annotated[float, typer.Option(help="Time limit in seconds.")] = 120.0,
     splits: Annotated[
-        int, typer.Option(help="Number of splits into training rows and database.")
+        int, typer.Option(help="Maximum number of splits into training rows and database.")
     ] = 5,
-    random_state: Annotated[int, typer.Option(help="Seed of the splits and hashers.")] = 0,
+    random_state: Annotated[int, typer.Option(help="Seed for the splits and hashers.")] = 0,
     every: Annotated[
-        bool, typer.Option("--all", help="Show everything tried, not only the best of each length.")
+        bool, typer.Option("--all", help="Show every trial, not only the best of each length.")
     ] = False,
-    format: Annotated[
-        AdviceFormat, typer.Option(help="Format of the output.")
-    ] = AdviceFormat.table,
+    format: Annotated[AdviceFormat, typer.Option(help="Output format.")] = AdviceFormat.table,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the curve: .svg, .png or .pdf.")
     ] = None,
     export: Annotated[
-        Path | None, typer.Option(help="Make this folder with the hasher that was measured.")
+        Path | None, typer.Option(help="Save the hasher that was measured in this new folder.")
     ] = None,
 ) -> None:
-    """Find how few bits keep most of the quality of ranking by the vectors themselves.
+    """Find the fewest bits that rank nearly as well as the vectors themselves.
 
-    Methods and lengths are tried on rows held out of their training. With labels, items of the
-    query's class are relevant; without, its nearest neighbours.
+    Tries methods and lengths on rows held out of training. With labels, items of the query's class
+    are relevant; without labels, its nearest neighbours are.
     """
     from bittern import experiments, inputs
     from bittern.cli.app import check_outputs

@@ -30,9 +30,9 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error that we raise on purpose is one sentence and exit code 2."""
+    """Run the command line; print our own errors as one sentence and exit with code 2."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # some terminals lack our lines and symbols
+        sys.stdout.reconfigure(errors="replace")  # some terminals cannot show our symbols
     try:
         app(prog_name="bittern")
     except BitternError as error:
@@ -77,7 +77,7 @@ def handle_interrupt() -> Iterator[None]:
 
 
 def parse_metrics(names: str | None) -> tuple[MetricName, ...]:
-    """Metric names separated by commas; the default ones for None."""
+    """Parse metric names separated by commas; None gives the default ones."""
     from bittern.metrics import DEFAULT_METRICS, parse
 
     listed = DEFAULT_METRICS if names is None else [name.strip() for name in names.split(",")]
@@ -85,7 +85,7 @@ def parse_metrics(names: str | None) -> tuple[MetricName, ...]:
 
 
 def check_outputs(*files: Path | None, plot: Path | None = None) -> None:
-    """Before the work, refuse a file that could not be written after it; None is skipped."""
+    """Raise FileError now if a file could not be written later; skip None."""
     if plot is not None:
         from bittern.report.plots import figure_format
 

@@ -17,7 +17,7 @@ app.add_typer(data, name="data")
 Root = Annotated[
     Path | None,
     typer.Option(
-        help="Data folder, or the dataset's own; default: BITTERN_DATA or your user data folder."
+        help="Data folder, or the dataset's own (default: BITTERN_DATA or your user data folder)."
     ),
 ]
 
@@ -39,7 +39,7 @@ def info(
         typer.Option(help="Option of the reader, like features=gist; may be repeated."),
     ] = None,
 ) -> None:
-    """Read a dataset and show its size, its statistics and what was checked."""
+    """Read a dataset; show its size, its statistics and what was checked."""
     from bittern.data import describe
     from bittern.data.catalogue import load, spec_of
 
@@ -52,7 +52,7 @@ def fetch(
     name: Annotated[str, typer.Argument(help="Name from 'bittern data list'.")],
     root: Root = None,
 ) -> None:
-    """Download a dataset from its publisher; complete files are kept, partial ones continued."""
+    """Download a dataset from its publisher; keeps complete files and resumes partial ones."""
     from bittern.data.catalogue import spec_of
     from bittern.data.fetch import fetch as download
 

@@ -25,16 +25,17 @@ DRAWN = "LSH"  # has many ties
 @app.command()
 def demo(
     out: Annotated[
-        Path | None, typer.Option(help="Folder of records and page (default: results/demo).")
+        Path | None,
+        typer.Option(help="Folder for the records and the page (default: results/demo)."),
     ] = None,
     runs: Annotated[int, typer.Option(help="Number of runs.")] = 10,
     jobs: Jobs = None,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the effect of ties on LSH: .svg, .png or .pdf.")
     ] = None,
-    random_state: Annotated[int, typer.Option(help="Seed of the splits and methods.")] = 0,
+    random_state: Annotated[int, typer.Option(help="Seed for the splits and methods.")] = 0,
 ) -> None:
-    """Hash handwritten digits with four methods, compare them, and write a page: two minutes."""
+    """Compare four hash functions on handwritten digits, and write a page (two minutes)."""
     from bittern.cli.app import check_outputs
 
     check_outputs(plot=plot)
@@ -62,7 +63,7 @@ def protocol_of(runs: int = 10, random_state: int = 0) -> Protocol:
 
 
 def introduction(protocol: Protocol) -> str:
-    """What is about to happen."""
+    """What the demo measures."""
     methods = ", ".join(protocol.labels[1:])
     lengths = ", ".join(map(str, protocol.n_bits[:-1]))
     runs = f"{protocol.runs} runs" if protocol.runs > 1 else "one run"
@@ -73,7 +74,7 @@ def introduction(protocol: Protocol) -> str:
         "of a split where neither queries nor database are seen in training.",
     ]
     if not _has_torch():
-        lines.append("(TALR is left out, because it needs PyTorch: pip install 'bittern[deep]'.)")
+        lines.append("(Without TALR, which needs PyTorch: pip install 'bittern[deep]'.)")
     return "\n".join(lines)
 
 
@@ -84,7 +85,7 @@ def run_demo(
     jobs: int | None = None,
     watcher: Watcher | None = None,
 ) -> Records:
-    """Measure what the folder lacks, and write the page."""
+    """Measure the missing cells, and write the page."""
     from bittern.experiments import run
     from bittern.report import write_page
 
@@ -105,9 +106,9 @@ def closing(records: Records, folder: Path) -> str:
             f"The page, with images: {(folder / PAGE).resolve()}",
             "",
             "Three things to try next:",
-            f"  bittern verify {folder}      measure one of its cells again, to the last bit",
+            f"  bittern verify {folder}      measure a cell again and compare to the last bit",
             "  bittern reproduce                list the papers' tables and figures",
-            "  bittern advise --vectors X.npy   how few bits are enough for your own vectors",
+            "  bittern advise --vectors X.npy   find how few bits your own vectors need",
         ]
     )
 

@@ -161,7 +161,7 @@ class GroundTruthFiles:
         return self.query_tags is not None or self.database_tags is not None
 
     def check(self) -> None:
-        """Refuse options that contradict each other."""
+        """Raise InputError if options contradict each other."""
         if self.graded and (self.has_labels or self.relevance is not None):
             raise InputError(
                 "evaluate: --graded is for tags; labels have no grades, --relevance has its own."
@@ -170,7 +170,7 @@ class GroundTruthFiles:
             raise InputError("evaluate: give one ground truth: labels, tags, or --relevance.")
 
     def read(self, queries: Path, database: Path | None) -> Relevance:
-        """Gains, labels or tags from the files given, or else from the files of codes."""
+        """Gains, labels or tags from the files given; otherwise from the files of codes."""
         from bittern import inputs
 
         if self.relevance is not None:
@@ -194,7 +194,7 @@ class GroundTruthFiles:
 def _find_files(
     kind: str, given: tuple[Path | None, Path | None], queries: Path, database: Path | None
 ) -> tuple[Path, Path] | None:
-    """The files with the labels (or tags) of queries and database: given, or those of the codes."""
+    """The files with labels (or tags) of queries and database, by default those of the codes."""
     from bittern.inputs import has_array
 
     query_file, database_file = given
@@ -216,7 +216,7 @@ def _find_files(
 def _check_source(
     queries: Path | None, run: Path | None, qrels: Path | None, code_options: dict[str, object]
 ) -> None:
-    """Take codes or a run; with a run, refuse the options that only codes have."""
+    """Raise InputError unless codes or a run are given; a run takes no options of codes."""
     if (run is None) != (qrels is None):
         raise InputError("evaluate: --run and --qrels go together.")
     if (run is None) == (queries is None):
@@ -231,7 +231,7 @@ def _check_source(
 
 
 def _check_overwriting(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
-    """Refuse an output that is also an input or another output."""
+    """Raise InputError if an output is also an input or another output."""
     taken = {path.resolve() for path in inputs if path is not None}
     for output in (path.resolve() for path in outputs if path is not None):
         if output in taken:
@@ -247,7 +247,7 @@ def _count_codes(
     signed: bool,
     n_threads: int | None,
 ) -> TieProfile:
-    """Read codes and ground truth, and count; a progress bar shows how far it is."""
+    """Read codes and ground truth, and count, with a progress bar."""
     import numpy as np
 
     from bittern.inputs import read_codes

@@ -1,4 +1,4 @@
-"""``bittern features``: list the features, and extract those of a folder of images."""
+"""List features, and extract them from a folder of images: ``bittern features``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 5  # skipped images that are listed by name
 
 features = typer.Typer(
-    no_args_is_help=True, help="List the features, and extract those of your images."
+    no_args_is_help=True, help="List features, and extract them from your images."
 )
 app.add_typer(features, name="features")
 
@@ -37,7 +37,7 @@ OnBroken = Annotated[
 
 @features.command("list")
 def list_features() -> None:
-    """List every feature, with what it takes and what it is."""
+    """List every feature with its input and a summary."""
     from bittern.features import FEATURES
 
     width = max(map(len, FEATURES), default=0)
@@ -56,14 +56,14 @@ def extract(
     output: Annotated[Path, typer.Option("--output", "-o", help="The .npz file to write.")],
     on_error: OnBroken = OnError.stop,
     jobs: Annotated[
-        int | None, typer.Option(help="Number of processes (default: one for each core).")
+        int | None, typer.Option(help="Number of processes (default: one per core).")
     ] = None,
     fit_sample: Annotated[
-        int, typer.Option(help="Number of images, drawn at random, to fit learned features on.")
+        int, typer.Option(help="Number of random images to fit learned features on.")
     ] = 1000,
     random_state: Annotated[int, typer.Option(help="Seed for drawing these images.")] = 0,
     most_pixels: Annotated[
-        int | None, typer.Option(help="Largest number of pixels to accept in an image.")
+        int | None, typer.Option(help="Largest number of pixels of an image.")
     ] = None,
 ) -> None:
     """Compute features of all images in a folder and write them to one file.
@@ -90,7 +90,7 @@ def extract(
 def _parse_names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise InputError("--features takes names with commas between, like 'hsv-global,gist'.")
+        raise InputError("--features takes names separated by commas, like 'hsv-global,gist'.")
     return names
 
 

@@ -1,4 +1,4 @@
-"""``bittern fuse``: several TREC runs into one, and the scores of all."""
+"""Fuse TREC runs into one, and score them: ``bittern fuse``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @app.command()
 def fuse(
     runs: Annotated[list[Path], typer.Argument(help="Two or more TREC runs, plain or .gz.")],
-    method: Annotated[str, typer.Option(help="Fusion method, one of those above.")] = "comb-sum",
+    method: Annotated[str, typer.Option(help="Fusion method (see above).")] = "comb-sum",
     normalise: Annotated[
         str | None,
         typer.Option(help="zscore, minmax, rank or none (default: depends on the method)."),
@@ -36,14 +36,14 @@ def fuse(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="File to write the fused run to.")] = None,
     metrics: Annotated[
-        str | None, typer.Option(help="Metrics with commas between, for example 'ap,ndcg@10'.")
+        str | None, typer.Option(help="Metrics separated by commas, for example 'ap,ndcg@10'.")
     ] = None,
     format: Annotated[Format, typer.Option(help="Format of the scores.")] = Format.table,
 ) -> None:
     """Fuse TREC runs into one, and score the runs and the fusion.
 
-    Methods: comb-min, comb-max, comb-sum, comb-mnz, borda, reciprocal-rank, weighted-sum.
-    Documents that a run lacks and another has are counted and reported.
+    Reports how many documents each run lacks. Methods: comb-min, comb-max, comb-sum, comb-mnz,
+    borda, reciprocal-rank, weighted-sum.
     """
     from bittern.cli.app import parse_metrics
     from bittern.fusion import fuse_runs
@@ -80,7 +80,7 @@ def _check_names(method: str, normalise: str | None) -> None:
 
 
 def _check_files(runs: list[Path], qrels: Path | None, output: Path | None) -> None:
-    """Refuse, before the work, files that are missing or could not be written after it."""
+    """Raise an error now if an input is missing or an output could not be written later."""
     from bittern.cli.app import check_outputs
 
     if len(runs) < 2:
@@ -90,11 +90,11 @@ def _check_files(runs: list[Path], qrels: Path | None, output: Path | None) -> N
     check_outputs(output)
     inputs = {path.resolve() for path in (*runs, qrels) if path is not None}
     if output is not None and output.resolve() in inputs:
-        raise InputError(f"{output}: would be written over; give it another name.")
+        raise InputError(f"{output}: would be overwritten; choose another name.")
 
 
 def _parse_weights(text: str | None, n_runs: int) -> tuple[float, ...] | None:
-    """Finite numbers with commas between, one for each run."""
+    """Parse finite numbers separated by commas, one for each run."""
     import numpy as np
 
     if text is None:
@@ -103,13 +103,13 @@ def _parse_weights(text: str | None, n_runs: int) -> tuple[float, ...] | None:
         weights = tuple(float(number) for number in text.split(","))
     except ValueError:
         raise InputError(
-            f"fuse: --weights must be numbers with commas between, got {text!r}."
+            f"fuse: --weights must be numbers separated by commas, got {text!r}."
         ) from None
     if not np.isfinite(weights).all():
         raise InputError(f"fuse: --weights must be finite, got {text!r}.")
     if len(weights) != n_runs:
         raise InputError(
-            f"fuse: --weights must be one for each of {n_runs} runs, got {len(weights)}."
+            f"fuse: --weights must have one number for each of {n_runs} runs, got {len(weights)}."
         )
     return weights
 

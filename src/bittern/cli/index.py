@@ -14,7 +14,7 @@ from bittern.cli.features import OnBroken, OnError
 from bittern.errors import InputError
 
 index = typer.Typer(
-    no_args_is_help=True, help="Make, change, inspect and export collections of codes."
+    no_args_is_help=True, help="Create, change, inspect and export collections of codes."
 )
 app.add_typer(index, name="index")
 
@@ -31,16 +31,16 @@ def create_index(
     source: Source,
     features: Annotated[str, typer.Option(help="Feature that turns images into vectors.")] = "deep",
     hasher: Annotated[str, typer.Option(help="Hasher that turns vectors into codes.")] = "itq",
-    bits: Annotated[int, typer.Option(help="Length of the codes.")] = 64,
+    bits: Annotated[int, typer.Option(help="Code length.")] = 64,
     fit_sample: Annotated[
         int, typer.Option(help="Number of random items that the hasher learns from.")
     ] = 20_000,
     random_state: Annotated[int, typer.Option(help="Seed for that sample and the hasher.")] = 0,
     on_error: OnBroken = OnError.stop,
 ) -> None:
-    """Make a collection: describe images or read vectors, fit a hasher, encode and store.
+    """Create a collection from images or vectors: fit a hasher, encode and store.
 
-    After an interruption, the same command continues where it stopped.
+    If it is interrupted, run the same command again to continue.
     """
     from bittern.features import FEATURES
     from bittern.hashing import HASHERS
@@ -68,13 +68,13 @@ def create_index(
 
 @index.command("add")
 def add_to_index(name: Place, source: Source, on_error: OnBroken = OnError.stop) -> None:
-    """Add images or vectors with the collection's own feature and hasher, all or none."""
+    """Add images or vectors, encoded by the collection's feature and hasher; all or none."""
     from bittern import store
     from bittern.store.building import add_from
 
     with handle_interrupt(), store.open(name) as collection:
         n = add_from(collection, source, skip_broken=on_error is OnError.skip)
-        echo(f"{name}: {n:,} items added, {len(collection):,} in all.")
+        echo(f"{name}: {n:,} items added, {len(collection):,} in total.")
 
 
 @index.command("remove")
@@ -83,7 +83,7 @@ def remove_from_index(
     id: Annotated[list[int] | None, typer.Option(help="Id of an item; may be repeated.")] = None,
     where: Where = None,
 ) -> None:
-    """Remove items by their ids, or all that meet a condition."""
+    """Remove items by id, or all that meet a condition."""
     from bittern import store
 
     with store.open(name) as collection:
@@ -109,7 +109,7 @@ def export_index(
         Path, typer.Option("--output", "-o", help="A .parquet, .npy (packed bytes) or .faiss file.")
     ],
 ) -> None:
-    """Write a collection's items for other programs."""
+    """Export a collection's items for other programs."""
     from bittern import store
     from bittern.index.exchange import write_bytes, write_faiss
 

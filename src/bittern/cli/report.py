@@ -18,7 +18,7 @@ PAGE = "report.html"
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder made by `bittern run`.")],
-    html: Annotated[Path | None, typer.Option(help="Write a page that needs no network.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page.")] = None,
     latex: Annotated[Path | None, typer.Option(help="Write a LaTeX table.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write a CSV table.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write a Markdown section.")] = None,
@@ -37,18 +37,20 @@ def report(
 @app.command()
 def compare(
     first: Annotated[Path, typer.Argument(help="Folder made by `bittern run`.")],
-    second: Annotated[Path, typer.Argument(help="Another one, with some of the same methods.")],
+    second: Annotated[
+        Path, typer.Argument(help="Folder to compare it with; must share some methods.")
+    ],
     metric: Annotated[
-        str | None, typer.Option(help="Metric to compare (default: the main one of the first).")
+        str | None, typer.Option(help="Metric to compare (default: the main metric of FIRST).")
     ] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write a Markdown section.")] = None,
 ) -> None:
-    """Show what changes from one experiment to another, method by method."""
+    """Compare two experiments, method by method."""
     echo(compare_folders(first, second, metric=metric, markdown=markdown))
 
 
 def write_reports(folder: Path, *, figures: Path | None = None, **files: Path | None) -> str:
-    """Write the files html, latex, csv, markdown or parquet, and say so; without any, the table."""
+    """Write the given files and name them; without any, return the table."""
     from bittern.analysis import analyse
     from bittern.experiments import Records
     from bittern.report import to_csv, to_latex, to_markdown, to_text, write_figures, write_page
@@ -97,9 +99,9 @@ def _check_places(folder: Path, paths: Sequence[Path]) -> None:
     for i, path in enumerate(paths):
         check_outputs(path)
         if path.resolve() in {other.resolve() for other in paths[:i]}:
-            raise InputError(f"{path}: is given for two reports; give each its own name.")
+            raise InputError(f"{path}: is given for two reports; choose another name.")
         if own & {path.resolve(), *path.resolve().parents}:
-            raise InputError(f"{path}: belongs to the experiment; give another name.")
+            raise InputError(f"{path}: belongs to the experiment; choose another name.")
 
 
 def _write(path: Path, text: str) -> None:

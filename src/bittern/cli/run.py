@@ -1,4 +1,4 @@
-"""Running experiments: ``bittern run``, ``reproduce`` and ``verify``."""
+"""Run experiments: ``bittern run``, ``reproduce`` and ``verify``."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 RESULTS = Path("results")
 
 Root = Annotated[
-    Path | None, typer.Option(help="Folder of the data (default: the variable BITTERN_DATA).")
+    Path | None, typer.Option(help="Data folder (default: BITTERN_DATA or your user data folder).")
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder of the records (default: results/NAME).")]
+Out = Annotated[Path | None, typer.Option(help="Folder for the records (default: results/NAME).")]
 Only = Annotated[
     list[str] | None,
     typer.Option(
         metavar="KEY=VALUE",
-        help="Only some cells: method=itq,lsh or bits=32 or run=0; can be repeated.",
+        help="Only some cells: method=itq,lsh or bits=32 or run=0; may be repeated.",
     ),
 ]
-Jobs = Annotated[int | None, typer.Option(help="Cells at a time (default: one per core).")]
+Jobs = Annotated[int | None, typer.Option(help="Number of processes (default: one per core).")]
 
 
 @app.command()
 def run(
-    protocol: Annotated[str, typer.Argument(help="TOML file, or name of a protocol.")],
+    protocol: Annotated[str, typer.Argument(help="TOML file, or name from 'bittern reproduce'.")],
     out: Out = None,
     only: Only = None,
     jobs: Jobs = None,
     root: Root = None,
 ) -> None:
-    """Run what a protocol still lacks, and show its table.
+    """Measure the missing cells of a protocol, and show its table.
 
     Each cell (a method at a length in a run) is stored as soon as it is finished. If you stop the
     command, run it again to continue. `bittern report` makes a page from the folder.
@@ -65,7 +65,7 @@ def reproduce(
     jobs: Jobs = None,
     root: Root = None,
 ) -> None:
-    """Run a table or figure of the papers, and write its page."""
+    """Reproduce a table or figure of the papers, and write its page."""
     from bittern.experiments.protocol import Protocol, find_protocol, list_protocols
 
     if name is None:
@@ -109,7 +109,7 @@ def introduction(protocol: Protocol) -> str:
 
 
 def summary(records: Records, folder: Path) -> str:
-    """The table, the cells that failed, and the page or how to make it."""
+    """The table, the failed cells, and the page or how to make it."""
     from bittern.report import to_text
 
     lines = [to_text(records).rstrip()] if len(records) else ["Nothing was measured."]
@@ -145,7 +145,7 @@ def _finish(records: Records, folder: Path) -> None:
 
 
 class LiveView:
-    """A bar with the time left, and the best so far at each length; plain lines if no terminal."""
+    """The time left and the best so far at each length; plain lines without a terminal."""
 
     def __init__(self, metric: str) -> None:
         from rich.console import Console
@@ -169,12 +169,12 @@ class LiveView:
         """Say how much there is to do."""
         self._n_cells = len(cells)
         if n_known:
-            self._console.print(f"{n_known} cells are known, {len(cells)} to measure.", style="dim")
+            self._console.print(f"{n_known} cells are done, {len(cells)} are left.", style="dim")
         if cells and self._console.is_terminal:
             self._start(len(cells))
 
     def tell(self, outcome: Finished | Failed) -> None:
-        """Show that a cell has ended."""
+        """Show the outcome of a cell."""
         from bittern.experiments.measure import Failed
 
         self._n_done += 1

@@ -1,4 +1,4 @@
-"""Search of a collection: ``bittern search``."""
+"""Search a collection: ``bittern search``."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ class SearchFormat(StrEnum):
 def search(
     name: Place,
     image: Annotated[
-        list[Path] | None, typer.Option(help="Image to search for; repeat it to give examples.")
+        list[Path] | None, typer.Option(help="Image to search for; repeat it for several examples.")
     ] = None,
     unlike: Annotated[
-        list[Path] | None, typer.Option(help="Image that results should not resemble.")
+        list[Path] | None,
+        typer.Option(help="Image that results should not resemble; may be repeated."),
     ] = None,
     row: Annotated[
-        int | None, typer.Option(help="Search for the item of this id, or this row of --vectors.")
+        int | None,
+        typer.Option(help="Search for the item with this id, or for this row of --vectors."),
     ] = None,
     vectors: Annotated[Path | None, typer.Option(help="File of vectors, for --row.")] = None,
     k: Annotated[int, typer.Option("-k", help="Number of results.")] = 20,
@@ -45,10 +47,10 @@ def search(
     where: Where = None,
     format: Annotated[SearchFormat, typer.Option(help="Output format.")] = SearchFormat.table,
     montage: Annotated[
-        Path | None, typer.Option(help="Also draw the images found to a .png or .jpg file.")
+        Path | None, typer.Option(help="Also draw the images found: .png or .jpg.")
     ] = None,
 ) -> None:
-    """Search a collection by an image, by a row, or by examples for and against."""
+    """Search a collection by image, by row, or by positive and negative examples."""
     from bittern import store
     from bittern.store.queries import draw_montage, search_by_images, search_by_row
 
@@ -73,9 +75,9 @@ def _check_options(
     radius: int | None,
 ) -> None:
     if bool(images) == (row is not None):
-        raise InputError("search: give --image, once or more, or --row.")
+        raise InputError("search: give --row, or one or more --image.")
     if unlike and not images:
-        raise InputError("search: --unlike goes with --image.")
+        raise InputError("search: --unlike needs --image.")
     if vectors is not None and row is None:
         raise InputError("search: --vectors needs --row, the row to search for.")
     if radius is not None and len(images) + len(unlike) > 1:

@@ -26,18 +26,18 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Its name in messages, such as ``itq, 32 bits, run 0``."""
+        """The name used in messages, such as ``itq, 32 bits, run 0``."""
         bits = "" if self.n_bits is None else f", {self.n_bits} bits"
         return f"{self.method.label}{bits}, run {self.run}"
 
     def place(self, folder: Path) -> Path:
-        """Its file in the folder of an experiment."""
+        """The file of its record in the folder of an experiment."""
         words = "".join(c if c.isalnum() else "-" for c in self.method.label)[:40]
         bits = "" if self.n_bits is None else f"-{self.n_bits}"
         return folder / "cells" / f"{words}{bits}-{self.run}-{self.fingerprint}.json.gz"
 
     def random_state(self, protocol: Protocol) -> int:
-        """The seed of its hasher; the same for all lengths, so that longer codes extend shorter."""
+        """Seed of the hasher; the same at all lengths, so that longer codes extend shorter ones."""
         text = f"{protocol.random_state} {self.run} {self.method.label}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
 

@@ -1,4 +1,4 @@
-"""Measure cells: in processes side by side, each cell a record on disk with its provenance."""
+"""Measure cells in parallel processes, and store a record of each."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Experiment:
 def measure_all(
     experiment: Experiment, cells: Sequence[Cell], jobs: int, threads: int
 ) -> Iterator[Finished | Failed]:
-    """Measure and store each cell, ``jobs`` at a time; gives each outcome as it comes.
+    """Measure and store each cell, ``jobs`` at a time; yields each outcome as it comes.
 
     If the iterator is closed early, or on Ctrl-C, the processes end at once: a record is written
     whole or not at all.
@@ -70,7 +70,7 @@ def measure_all(
 
 
 def _measurer(experiment: Experiment) -> Callable[[Cell], Finished | Failed]:
-    """What a process measures cells with."""
+    """The measurer of cells in a process."""
     measurer = CellMeasurer(experiment.protocol, experiment.folder, experiment.root)
 
     def measure(cell: Cell) -> Finished | Failed:
@@ -80,7 +80,7 @@ def _measurer(experiment: Experiment) -> Callable[[Cell], Finished | Failed]:
             return Failed(cell, str(error))
         except MemoryError:
             return Failed(cell, "there was not enough memory; use fewer jobs.")
-        except Exception as error:  # the other cells go on
+        except Exception as error:  # the other cells continue
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(place.filename).name}:{place.lineno}"
             return Failed(cell, f"{type(error).__name__}: {error} ({where})")
@@ -113,8 +113,8 @@ class CellMeasurer:
             data = self._protocol.kind.prepare(self._protocol, self._dataset, run, self._folder)
             if self._recorded_data not in (None, data.statement["data"]):
                 raise InputError(
-                    f"{self._dataset.name}: these are not the data that the records in "
-                    f"{self._folder} were made from; give another folder, or the first data."
+                    f"{self._dataset.name}: not the data that the records in "
+                    f"{self._folder} were made from; give another folder, or the same data."
                 )
             self._run, self._data = run, data
         return self._data

@@ -22,7 +22,7 @@ T = TypeVar("T")
 class Paradigm(ABC):
     """What a kind of experiment decides for itself.
 
-    A new one is a subclass in a file of its own and a line in ``PARADIGMS`` of ``protocol.py``.
+    To add one, write a subclass in its own file and a line in ``PARADIGMS`` of ``protocol.py``.
     """
 
     #: Key of the protocol's table with settings of this paradigm; ``Protocol.settings`` holds it.
@@ -43,7 +43,7 @@ class Paradigm(ABC):
     def prepare(self, protocol: Protocol, dataset: Dataset, run: int, folder: Path) -> Any:
         """The data of one run, checked; its ``statement`` describes the split in plain values.
 
-        What takes long to compute may be kept in ``folder``, the folder of the experiment.
+        Slow results may be cached in ``folder``, the folder of the experiment.
         """
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Clock:
         self.seconds: dict[str, float] = {}
 
     def __call__(self, step: str, work: Callable[[], T]) -> T:
-        """Do the work, note its time, and return its result."""
+        """Do the work, record its time, and return its result."""
         began = time.perf_counter()
         result = work()
         self.seconds[step] = time.perf_counter() - began

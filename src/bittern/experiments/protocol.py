@@ -122,8 +122,8 @@ class Significance:
 class Protocol:
     """Everything that can change a number in the report, and four texts that cannot.
 
-    The first metric is the main one: it decides grids and comparisons.  ``settings`` is the table
-    of the paradigm's own, such as ``[tables]`` or ``[evidence]``.
+    The first metric is the main one: it decides grids and comparisons.  ``settings`` is the
+    paradigm's own table, such as ``[tables]`` or ``[evidence]``.
     """
 
     title: str
@@ -247,7 +247,7 @@ def find_protocol(name: str) -> Path:
     if path.suffix == ".toml" or path.exists():
         return path
     if name not in known:
-        raise UnknownNameError(f"{known.refusal(name)} A file of your own ends in .toml.")
+        raise UnknownNameError(f"{known.refusal(name)} Your own file must end in .toml.")
     return known[name]
 
 
@@ -287,7 +287,7 @@ def _read_settings(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_plain(value: Any, where: str) -> None:
-    """Raise InputError for what JSON cannot hold: dates, infinities, broken characters."""
+    """Raise InputError for what JSON cannot hold, such as dates and infinities."""
     if isinstance(value, Mapping):
         for key, one in value.items():
             _check_plain(one, f"{where}: {key}")
@@ -296,9 +296,9 @@ def _check_plain(value: Any, where: str) -> None:
             _check_plain(one, where)
     elif isinstance(value, str):
         if any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise InputError(f"{where}: has a letter that cannot be written, got {value!r}.")
+            raise InputError(f"{where}: has a character that cannot be written, got {value!r}.")
     elif not isinstance(value, (bool, int, float)) or not math.isfinite(value):
-        raise InputError(f"{where}: must be texts, finite numbers, true or false, got {value!r}.")
+        raise InputError(f"{where}: must be text, finite numbers, true or false, got {value!r}.")
 
 
 def _without_none(value: Any) -> Any:

@@ -19,8 +19,8 @@ from bittern.profile import TieProfile
 
 FORMAT = 1
 SIDES = ("recall", "precision", "radius")  # of a curve
-MAX_POINTS = 257  # of a curve over real distances: no image shows more
-# What the same protocol must find again: not costs and versions, and of the split no sentences.
+MAX_POINTS = 257  # of a curve over real distances: no figure shows more
+# What a new run of the same protocol must reproduce: no costs, versions or sentences.
 NOT_COMPARED = ("seconds", "peak_memory", "versions", "protocol", "format")
 SPLIT_COMPARED = ("name", "fingerprint", "sizes", "leaks", "class_names")
 
@@ -53,7 +53,7 @@ class Example:
 class Record:
     """Results of one method at one length in one run.
 
-    ``profile`` is None for rankings by real distances, which have no ties to speak of.
+    ``profile`` is None for rankings by real distances, which have hardly any ties.
     ``seconds`` has tune, fit, encode and evaluate; ``peak_memory`` is that of the process, in
     bytes.  ``tuning`` lists what was tried on validation data.
     """
@@ -79,7 +79,7 @@ class Record:
     protocol: dict[str, Any] = field(default_factory=dict)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write compressed JSON, whole or not at all."""
+        """Write compressed JSON, completely or not at all."""
         text = json.dumps(_plain(self), allow_nan=False, ensure_ascii=False)
         with (
             atomic_write(path) as file,
@@ -133,7 +133,7 @@ def values_of(profile: TieProfile, metrics: Sequence[str]) -> dict[str, Value]:
 def _scores(profile: TieProfile, metrics: Sequence[str]) -> Iterable[tuple[str, Score]]:
     for name in metrics:
         if profile.distances is not None and parse(name).radius is not None:
-            continue  # a Hamming radius means nothing to real distances
+            continue  # a Hamming radius means nothing for real distances
         try:
             yield name, evaluate(profile, [name])[name]
         except InputError:
@@ -183,7 +183,7 @@ def _plain(record: Record) -> dict[str, Any]:
 
 
 def _compared(record: Record) -> dict[str, Any]:
-    """Everything in a record that the same protocol must find again."""
+    """Everything in a record that a new run of the same protocol must reproduce."""
     found = {name: value for name, value in _plain(record).items() if name not in NOT_COMPARED}
     split = found["split"]
     return found | {"split": {key: split[key] for key in SPLIT_COMPARED if key in split}}

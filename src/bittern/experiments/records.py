@@ -141,7 +141,7 @@ class Records:
 
 
 def _read_record(cell: Cell, folder: Path) -> Record:
-    """The record of a cell, if it is sound and that of this cell."""
+    """The record of a cell; raises FileError if it is damaged or of another cell."""
     path = cell.place(folder)
     try:
         record = Record.load(path)
@@ -150,17 +150,17 @@ def _read_record(cell: Cell, folder: Path) -> Record:
     found = (record.method, record.n_bits, record.run, record.fingerprint)
     if found != (cell.method.label, cell.n_bits, cell.run, cell.fingerprint):
         raise FileError(
-            f"{path}: is the record of another cell; delete it and run `bittern run` again."
+            f"{path}: is the record of another cell; delete it and repeat `bittern run`."
         )
     return record
 
 
 def _check_one_data(folder: Path, records: Sequence[Record]) -> None:
-    """Raise FileError for records of different data in one table."""
+    """Raise FileError if records come from different data."""
     known = {record.split["data"] for record in records if "data" in record.split}
     if len(known) > 1:
         raise FileError(
-            f"{folder}: has records of {len(known)} different data; "
+            f"{folder}: has records of {len(known)} different sets of data; "
             "delete its folder 'cells' and run `bittern run` again."
         )
 

@@ -35,7 +35,7 @@ EXACT = "exact"  # the ranking by real distances: a ceiling without codes
 EUCLIDEAN = "euclidean"
 DISTANCES = (EUCLIDEAN, "cosine", "manhattan")  # of that ranking
 FEW_PAIRS = 50_000_000  # queries × items whose real distances are all kept as columns
-HELD_OUT = 5  # one in five training rows validates where a split has no validation sets
+HELD_OUT = 5  # one in five training rows validates if a split has no validation sets
 EXAMPLES_OF_RUN, N_EXAMPLES, N_SHOWN = 0, 12, 12
 SURFACE: dict[str, Callable[[TableSurface], NDArray[Any]]] = {  # (n_k, n_l) each
     "precision": lambda surface: surface.precision,
@@ -53,13 +53,15 @@ class CodeRanking(Paradigm):
     """Rank the database by Hamming distance between codes, or by real distances (``exact``)."""
 
     def check(self, protocol: Protocol) -> None:
-        """Every method must be a hasher, with its own parameters and some lengths."""
+        """Every method must be a hasher with known parameters and some lengths."""
         _check_lengths(protocol.n_bits, "n_bits")
         for method in protocol.method:
             _check_method(method)
             _check_lengths(method.n_bits, f"method {method.label}: n_bits")
             if method.name != EXACT and not (method.n_bits or protocol.n_bits):
-                raise InputError(f"method {method.label}: n_bits is missing, such as [16, 32].")
+                raise InputError(
+                    f"method {method.label}: n_bits is missing; give [16, 32], for example."
+                )
 
     def lengths(self, protocol: Protocol, method: Method) -> Sequence[int | None]:
         """The method's own lengths, or the protocol's."""

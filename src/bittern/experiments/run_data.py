@@ -37,7 +37,7 @@ class SplitSet:
         return len(self.positions)
 
     def take(self, rows: NDArray[np.intp]) -> SplitSet:
-        """Some of its rows."""
+        """A part of its rows."""
         return SplitSet(
             self.positions[rows],
             self.vectors[rows],
@@ -48,7 +48,7 @@ class SplitSet:
 
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """The sets of one run; each is read when first used, the test sets last of all."""
+    """The sets of one run; each is read when first used, the test sets last."""
 
     dataset: Dataset  # as it is on disk
     prepared: Dataset  # after the preprocessing learned on training rows
@@ -96,7 +96,7 @@ class RunData:
         if len(bad):
             raise InputError(
                 f"{self.dataset.name}: {len(bad):,} rows have NaN or infinite numbers, "
-                f"the first is row {positions[bad[0]]}; leave them out or fill them."
+                f"the first is row {positions[bad[0]]}; leave them out or fill them in."
             )
 
 

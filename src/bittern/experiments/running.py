@@ -1,4 +1,4 @@
-"""Run the cells that an experiment still lacks."""
+"""Measure the missing cells of an experiment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Watcher(Interface):
         ...
 
     def tell(self, outcome: Finished | Failed) -> None:
-        """A cell has ended."""
+        """A cell has been measured or has failed."""
         ...
 
 
@@ -57,7 +57,7 @@ def run(
     wanted: Sequence[str] = (),
     watcher: Watcher | None = None,
 ) -> Records:
-    """Measure the cells that the folder lacks, and read everything in it.
+    """Measure the missing cells, and return all records of the folder.
 
     A finished cell is never measured again; after Ctrl-C or a crash, the same call continues.
     ``failures`` lists the cells that failed; the next call tries them again.  ``jobs`` is the
@@ -70,7 +70,7 @@ def run(
     if jobs is not None:
         check_count(jobs, "jobs")
     if first := next((cell for cell in cells if not cell.place(place).exists()), None):
-        # What is wrong with the data is reported once, before anything is written.
+        # Report bad data once, before anything is written.
         checked.kind.prepare(checked, load_dataset(checked.dataset, root), first.run, place)
     with _locked(place):
         _write(place / PROTOCOL, text)
@@ -113,7 +113,7 @@ def run_cells(
                 watcher.tell(outcome)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"stopped; {done} of {len(cells)} cells were measured and are kept in {folder}. "
+            f"stopped; {done} of {len(cells)} cells are measured and stored in {folder}. "
             "Run the same command again to continue."
         ) from None
     return failures
@@ -134,7 +134,7 @@ def _write(path: Path, text: str) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the folder for one experiment; half-written files of a killed one are removed."""
+    """Lock the folder for one experiment; remove half-written files of a killed one."""
     import fcntl
 
     try:
@@ -146,7 +146,7 @@ def _locked(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise BitternError(
-                f"{folder}: another experiment is running in it; wait, or give another folder."
+                f"{folder}: another experiment is running here; wait, or give another folder."
             ) from None
         for leftover in (folder / "cells").glob(".*.tmp"):
             leftover.unlink()

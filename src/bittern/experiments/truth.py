@@ -26,7 +26,7 @@ class Truth(ABC):
     def between(
         self, queries: SplitSet, database: SplitSet, train: SplitSet, *, graded: bool = True
     ) -> Relevance:
-        """Relevance of the database items to the queries; yes or no if not ``graded``."""
+        """Relevance of the database items to the queries; yes or no unless ``graded``."""
 
     def target(self, train: SplitSet, *, graded: bool) -> Any:
         """The ``y`` that a hasher is fitted with on the training rows."""
@@ -88,7 +88,7 @@ class Tags(Truth):
 class Ball(Truth):
     """An item within a radius is relevant (3.3.1 of [Moran-2016]).
 
-    Without ``radius``, it is chosen so that training rows have ``neighbours`` on average.
+    By default ``radius`` is such that training rows have ``neighbours`` on average.
     """
 
     kind: str
@@ -140,7 +140,7 @@ class Thresholds(Truth):
     def __post_init__(self) -> None:
         if len(self.percentiles) != len(self.gains):
             raise InputError(
-                f"truth: percentiles and gains go in pairs, got {len(self.percentiles)} and "
+                f"truth: there must be one gain per percentile, got {len(self.percentiles)} and "
                 f"{len(self.gains)}."
             )
 
@@ -171,7 +171,7 @@ def read_truth(table: Mapping[str, Any]) -> Truth:
     if "kind" not in table:
         raise InputError(f"truth: kind is missing; it can be {', '.join(TRUTHS)}.")
     if not isinstance(table["kind"], str):
-        raise InputError(f"truth: kind must be a text in quotes, got {table['kind']!r}.")
+        raise InputError(f"truth: kind must be text in quotes, got {table['kind']!r}.")
     truth = read_table(TRUTHS[table["kind"]], table, "truth")
     if isinstance(truth, Neighbours):
         check_count(truth.k, "truth: k")

@@ -44,7 +44,7 @@ class Verification:
             if self.recorded.versions.get(name) != now
         ]
         return (
-            f"{self.cell.name}: differs: {'; '.join(differing) or 'but not in a metric'}. "
+            f"{self.cell.name}: differs: {'; '.join(differing) or 'values besides the metrics'}. "
             f"Versions: {'; '.join(changed) or 'the same'}."
         )
 
@@ -61,10 +61,10 @@ def verify(
     protocol = records.protocol
     done = [c for c in select_cells(cells_of(protocol), wanted) if c.place(Path(folder)).exists()]
     if not done:
-        raise InputError(f"{folder}: has no such record yet; make it with `bittern run`.")
+        raise InputError(f"{folder}: has no such record; make it with `bittern run`.")
     cell = done[np.random.default_rng(random_state).integers(len(done))]
     with TemporaryDirectory() as empty:
-        elsewhere = Path(empty) / "again"  # no experiment beside it could lend it cached arrays
+        elsewhere = Path(empty) / "again"  # a new folder, so that no cached arrays are used
         failures = run_cells(protocol, [cell], elsewhere, root=root, jobs=1)
         for name, reason in failures.items():
             raise BitternError(f"verify: {name}: {reason}")

@@ -22,7 +22,7 @@ from bittern.parallel import Progress, available_threads, run_blocks
 
 Positions: TypeAlias = NDArray[np.int64]
 
-K = 40  # nearest examples that count; the paper does not print its number
+K = 40  # nearest examples that count; the paper does not give its number
 EPSILON = 1e-6
 MEMORY = 1 << 26  # bytes of distances that a thread holds at once
 

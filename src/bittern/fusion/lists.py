@@ -135,12 +135,12 @@ def _checked(ids: ArrayLike, scores: ArrayLike) -> tuple[NDArray[Any], Float64Ar
     i, s = check_array(ids, "fuse_lists: ids"), check_array(scores, "fuse_lists: scores")
     if i.ndim != 1 or i.shape != s.shape:
         raise InputError(
-            f"fuse_lists: ids and scores must be 1-D, as many of both, got {i.shape} and {s.shape}."
+            f"fuse_lists: ids and scores must be 1-D and equally long, got {i.shape} and {s.shape}."
         )
     if s.dtype.kind not in "fiub" or not np.isfinite(s).all():
         raise InputError("fuse_lists: scores must be finite numbers; leave out what is missing.")
     if len(np.unique(i)) != len(i):
-        raise InputError("fuse_lists: a source must list an item once for a query.")
+        raise InputError("fuse_lists: a source must list an item only once per query.")
     return i, s.astype(np.float64)
 
 

@@ -86,10 +86,10 @@ def oracle_weights(
     normalise: str = "zscore",
     n_threads: int | None = None,
 ) -> OracleWeights:
-    """The weights that give each query by itself its largest average precision.
+    """The weights that give each single query its largest average precision.
 
-    An *oracle* sees the judgements of the queries that it is measured on, and so shows what
-    weights could do at best, not what a method does.  The whole grid of :class:`RasterFusion` is
+    An *oracle* sees the judgements of the queries that it is measured on, so it shows what weights
+    can do at best, not what a method does.  The whole grid of :class:`RasterFusion` is
     tried for every query.
 
     With many sources, use a coarse ``step`` and some ``n_refinements``.  Each of these halves the

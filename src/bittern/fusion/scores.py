@@ -1,4 +1,4 @@
-"""Scores of several sources: checked on the way in, normalised, ranked; and the fitted base class.
+"""Scores of several sources: check, normalise and rank them; and the base of learned fusions.
 
 A normalisation takes scores with items along the last axis and treats every row, the scores of one
 source for one query, by itself.  NaN, an item that was not retrieved, stays NaN and is ignored.

@@ -31,7 +31,7 @@ from bittern.registry import Registry
 KINDS: tuple[type[Index], ...] = (FlatIndex, MultiIndex, TableIndex)
 INDEXES: Registry[type[Index]] = Registry("index", {kind.kind: kind for kind in KINDS})
 
-# These live in a later stage, ``bittern.tables``, and are found here for convenience.
+# These live in ``bittern.tables``, and are available here for convenience.
 _EVALUATION = (
     "RankingComparison",
     "TableProfile",

@@ -1,4 +1,4 @@
-"""Index: what every kind of index does, and what it leaves to each kind."""
+"""Index: what all indexes share, and what each kind must implement."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Index(ABC):
     """Codes with their ids, and a way to find those near a query.
 
     Items keep the order in which they were added, and tied hits are in that order.  Ids are
-    distinct whole numbers from 0; if none are given, they count on from the largest so far.
+    distinct whole numbers from 0; by default they continue from the largest so far.
 
-    Each kind of index is a class in a file of its own.  It answers :meth:`_nearest` and
+    Each kind of index is a class in its own file.  It implements :meth:`_nearest` and
     :meth:`_within` with *rows* of ``self._items.words``.  Removed items keep their rows, which
     ``allowed`` leaves out, until the base drops them and calls :meth:`_forget`.  Tables that a kind
-    builds from the rows may lag behind them; it brings them up to date before it answers.
+    builds from the rows may be out of date; it updates them before it answers.
     """
 
     kind: ClassVar[str]
@@ -46,13 +46,13 @@ class Index(ABC):
             raise InputError(f"{self._title}: ids need codes, got ids alone.")
 
     def add(self, codes: Codes, ids: ArrayLike | None = None) -> None:
-        """Add codes at the end; fails, and adds none, if an id is there already."""
+        """Add codes at the end; fails and adds none if an id exists already."""
         check_type(codes, Codes, f"{self._title}: codes")
         self._check_length(codes, "codes")
         self._items.append(codes, ids, self._title)
 
     def remove(self, ids: ArrayLike) -> None:
-        """Remove the items of these ids; fails, and removes none, if an id is unknown."""
+        """Remove the items with these ids; fails and removes none if an id is unknown."""
         if self._items.remove(ids, self._title):
             self._forget()
 
@@ -220,5 +220,5 @@ class Index(ABC):
 
 
 def _writeable(codes: Codes) -> Words:
-    """The words, copied if they are read-only: kernels would be compiled again for those."""
+    """The words, copied if they are read-only: kernels would be compiled again for such arrays."""
     return np.require(codes.words, requirements="W")

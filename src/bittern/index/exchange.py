@@ -20,8 +20,8 @@ def write_faiss(path: str | os.PathLike[str], codes: Codes | Index) -> None:
 
     Bits are in FAISS's own order: bit j of a code is bit ``j % 8`` of byte ``j // 8``.  FAISS
     counts in bytes, so codes whose length is not a multiple of 8 are padded with zeros, which
-    changes no distance; pass ``n_bits`` to :func:`read_faiss` to drop them again.  FAISS knows
-    items by their position: the ids of an index are not in the file.
+    changes no distance; pass ``n_bits`` to :func:`read_faiss` to drop them again.  FAISS
+    identifies items by position: the ids of an index are not in the file.
     """
     faiss, codes = _faiss(), _codes_of(codes)
     packed = codes.to_packed(bitorder="little")

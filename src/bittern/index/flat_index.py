@@ -18,18 +18,18 @@ from bittern.kernels.registers import TILE, has_avx2
 from bittern.kernels.scan import NearestSoFar
 from bittern.parallel import available_threads, run_blocks
 
-QUERIES = 48  # that go over the database together
-ENTRIES = 1 << 22  # of the lists of a block of queries, at most
+QUERIES = 48  # that scan the database together
+ENTRIES = 1 << 22  # at most, in the lists of a block of queries
 EVERYTHING: Mask = np.empty(0, np.bool_)  # the mask that allows all rows
 Part = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]  # sizes, rows, distances
 
 
 class FlatIndex(Index):
-    """The exhaustive search, in time linear in the number of codes and never more.
+    """Exhaustive search, in time linear in the number of codes.
 
-    One pass counts the nearest so far by distance: the distance at which k are held is a bound that
-    falls as the scan goes on, and one comparison with it turns most codes away.  The rest are
-    sorted by counting.
+    One pass counts the nearest so far by distance.  The distance at which k are held is a bound
+    that falls during the scan, and one comparison with it rejects most codes.  The rest are sorted
+    by counting.
 
     >>> import bittern as bt
     >>> index = FlatIndex(bt.Codes.from_bits([[0, 0], [1, 1], [0, 1]]), ids=[5, 6, 7])
@@ -87,7 +87,7 @@ class Scan(ABC):
         self._words, self._n_bits = words, n_bits
 
     def cost(self, k: int) -> float:
-        """What the k nearest of one query cost, or those within a radius if k is 0.
+        """Cost of finding the k nearest of one query, or those within a radius if k is 0.
 
         In the units of ``bittern.kernels.multi_index``.  Of rows in random order, the i-th is among
         the k nearest so far with probability k / i, so about ``k (1 + log(n / k))`` are taken.
@@ -150,7 +150,7 @@ class Scan(ABC):
         rows: NDArray[np.int64],
         distances: NDArray[np.int32],
     ) -> None:
-        """Count the rows by distance if ``rows`` is empty, else write them to their ``places``."""
+        """Count the rows by distance if ``rows`` is empty; otherwise write them to ``places``."""
 
     @property
     def _used(self) -> NDArray[Any]:

@@ -64,7 +64,7 @@ class Tables:
         """Tables over consecutive segments of a code, or over random bits.
 
         Segment t is bits :math:`tK … tK + K - 1`, so :math:`L K` must not exceed the code length.
-        Random table t has the first K bits of the t-th random permutation: no bit comes twice in
+        Random table t has the first K bits of the t-th random permutation: no bit occurs twice in
         one table, tables may share bits, and a larger K or L adds to the bits of a smaller one.
         """
         n_tables = check_count(n_tables, f"{owner}: n_tables", most=MOST_TABLES)
@@ -279,7 +279,7 @@ class Buckets:
         )
         if not is_sound:
             raise FileError(
-                "Buckets: the tables name rows that are not there; their file is damaged; "
+                "Buckets: the tables name rows that do not exist, so their file is damaged; "
                 "build the index again."
             )
         return Retrieved(offsets, rows[: offsets[-1]], examined, occupied)

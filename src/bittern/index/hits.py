@@ -14,7 +14,7 @@ from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
 NONE = -1  # the id of an empty place
-FAR = np.iinfo(np.int32).max  # the distance there; infinity where distances are real
+FAR = np.iinfo(np.int32).max  # the distance there; infinity for real distances
 
 
 @dataclass(frozen=True, slots=True, eq=False)

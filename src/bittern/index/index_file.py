@@ -88,7 +88,7 @@ def read(path: str | os.PathLike[str], *, mmap: bool) -> StoredIndex:
 
 @contextmanager
 def restoring(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn a ValueError over stored values that do not fit into an error that names the file."""
+    """Turn a ValueError about bad stored values into an error that names the file."""
     with reading(path, "index"):
         try:
             yield

@@ -32,9 +32,9 @@ class Items:
         self._words: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
         self._ids: NDArray[np.int64] = np.empty(0, np.int64)
         self._dead: NDArray[np.bool_] | None = None
-        self._are_ascending = True  # ids: then a binary search finds them as they are
+        self._are_ascending = True  # ids; if so, a binary search finds them
         self._order: NDArray[np.int64] = np.empty(0, np.int64)  # of the first rows, by id
-        self._recent: dict[int, int] = {}  # rows of the ids after these
+        self._recent: dict[int, int] = {}  # rows of the later ids
 
     @property
     def words(self) -> NDArray[np.uint64]:
@@ -48,11 +48,11 @@ class Items:
 
     @property
     def alive(self) -> NDArray[np.bool_] | None:
-        """Which rows are not removed; None if none is."""
+        """Which rows are not removed; None if none is removed."""
         return None if self._dead is None else ~self._dead[: self._n]
 
     def living(self, array: Array) -> Array:
-        """The entries of rows that are not removed; a read-only view if none is."""
+        """The entries of rows that are not removed; a read-only view if none is removed."""
         if self._dead is not None:
             return array[~self._dead[: self._n]]  # type: ignore[return-value]
         view = array.view()
@@ -60,7 +60,7 @@ class Items:
         return view
 
     def append(self, codes: Codes, ids: ArrayLike | None, owner: str) -> None:
-        """Add rows at the end; without ids, count on from the largest so far."""
+        """Add rows at the end; without ids, continue from the largest so far."""
         new = self._counted_on(len(codes), owner) if ids is None else self._fresh(ids, codes, owner)
         n, self.n_bits = self._n + len(codes), codes.n_bits
         if self._n == 0:
@@ -140,7 +140,7 @@ class Items:
 
     def _counted_on(self, n: int, owner: str) -> NDArray[np.int64]:
         if self.next_id > LARGEST - n:
-            raise InputError(f"{owner}: ids cannot count on from {self.next_id - 1}; pass ids.")
+            raise InputError(f"{owner}: no ids are left after {self.next_id - 1}; pass ids.")
         return np.arange(self.next_id, self.next_id + n)
 
     def _fresh(self, ids: ArrayLike, codes: Codes, owner: str) -> NDArray[np.int64]:
@@ -155,9 +155,7 @@ class Items:
                 raise InputError(f"{owner}: ids must be distinct, {values[counts > 1][0]} is not.")
         there = self.rows_of(new) >= 0
         if there.any():
-            raise InputError(
-                f"{owner}: the id {new[there][0]} is there already; remove() it first."
-            )
+            raise InputError(f"{owner}: the id {new[there][0]} exists already; remove() it first.")
         return new
 
     def _reserve(self, n: int) -> None:

@@ -20,12 +20,12 @@ from bittern.kernels import multi_index as kernels
 from bittern.kernels.multi_index import Searched, SegmentTables
 from bittern.parallel import run_blocks
 
-FEWEST = 1 << 16  # codes; fewer are scanned faster than the tables can give up
+FEWEST = 1 << 16  # codes; with fewer, a scan is faster
 LACKING, REST = 1 << 12, 64  # codes, or one in REST, that may be missing from the tables
 SAMPLE = 24  # queries that show whether to scan for the others
-WORTH = 0.75  # of the scan's cost, above which tables are not trusted to be cheaper
+WORTH = 0.75  # of the scan's cost; above it, tables are not trusted to be cheaper
 MOST_SEGMENTS, MOST_WIDTH = 16, 22
-BUCKET_BITS = 4  # a bucket has some 2^4 codes: reading on is cheaper than looking up
+BUCKET_BITS = 4  # a bucket has about 2^4 codes: reading on is cheaper than looking up
 SORTED_WORDS = 2  # codes up to this long are copied in the order of every segment
 MOST_RADIUS, MOST_KEYS = 8, 1 << 17  # that are looked up in one segment
 MOST_CODES = (1 << 32) - 1
@@ -36,14 +36,14 @@ class MultiIndex(Index):
 
     The bits are cut into segments, and each segment has a table from its keys to the codes that
     have them.  A code near the query agrees or nearly agrees with it in at least one segment.  So
-    keys near the query's are looked up, farther and farther out, the cheapest first, until the
+    the search looks up keys at growing distances from the query's, the cheapest first, until the
     nearest are certain.  If that would cost more than comparing everything (far queries, evenly
-    spread codes, large k), everything is compared.
+    spread codes, large k), it compares everything.
 
     ``n_segments`` defaults to what suits the number of codes when the tables are built.  Codes
-    added later are compared one by one; when they become many, the tables are built again.
+    added later are compared one by one; when there are many, the tables are rebuilt.
 
-    References: [Norouzi-Punjani-Fleet-2012]; a radius of its own for each segment is from
+    References: [Norouzi-Punjani-Fleet-2012]; separate radii for the segments are from
     [Qin-Wang-Xiao-Wang-Lin-Ishikawa-2018].
 
     >>> import numpy as np, bittern as bt
@@ -131,7 +131,7 @@ class MultiIndex(Index):
             self._tables = _restored(arrays, self._items.words, self.n_bits)
 
     def _scan_is_best(self, k: int, allowed: Mask | None) -> bool:
-        """Whether too few codes are allowed for the tables to pay."""
+        """Whether too few codes are allowed for the tables to pay off."""
         n_allowed = len(self) if allowed is None else int(np.count_nonzero(allowed))
         return n_allowed < max(FEWEST, 16 * k)
 
@@ -158,7 +158,7 @@ class MultiIndex(Index):
 
 
 class _Trial:
-    """Queries that are answered from the tables for as long as that pays."""
+    """Queries that are answered from the tables as long as that is cheaper."""
 
     def __init__(self, searched: Searched, n_queries: int, scan_cost: float) -> None:
         self.searched = searched

@@ -1,4 +1,4 @@
-"""Reranking: hits sorted again, by real distances that the codes only approximate."""
+"""Reranking: sort hits again by the real distances that codes only approximate."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rerank_asymmetric(
 
     .. math:: d(z, b) = \sum_j |z_j| \, [\operatorname{sign}(z_j) \neq b_j],
 
-    so that a bit that was decided narrowly counts little.  It is half of :math:`\lVert z \rVert_1 -
+    so a bit that was decided narrowly counts little.  It is half of :math:`\lVert z \rVert_1 -
     z^\top b`, and with all :math:`|z_j| = 1` the Hamming distance.
 
     Code i belongs to ``ids[i]``, by default to id i.

@@ -24,8 +24,8 @@ ROW_BITS, DISTANCE_BITS = np.uint64(32), np.uint64(13)
 class TableIndex(Index):
     r"""Hash tables over segments of the codes, or over random bits of them.
 
-    It finds the items that *collide* with the query, that is, have its key up to ``probe``
-    differing bits in at least one of ``n_tables`` tables (L), whose keys are ``bits_per_table``
+    It finds the items that *collide* with the query: their keys differ from its key in at most
+    ``probe`` bits in at least one of ``n_tables`` tables (L), whose keys are ``bits_per_table``
     bits of the code (K).  They are ranked by distance.  Unlike the others, this index is not exact:
     ``search`` may give fewer than k hits or miss nearer items, and ``within`` may miss items,
     except within :attr:`certain_radius`.  ``bt.table_profile`` measures what that costs.
@@ -64,7 +64,7 @@ class TableIndex(Index):
         super().__init__(codes, ids=ids)
 
     def add(self, codes: Codes, ids: ArrayLike | None = None) -> None:
-        """Add codes at the end; fails, and adds none, if an id is there already."""
+        """Add codes at the end; fails and adds none if an id exists already."""
         check_type(codes, Codes, f"{self._title}: codes")
         tables = self._choose(codes) if self._chosen is None else self._chosen
         super().add(codes, ids)

@@ -43,7 +43,7 @@ def to_latex(records: Records | Analysis, metric: str | None = None) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text for LaTeX without packages; letters that it lacks become their code points."""
+    """Text escaped for LaTeX without packages; letters that it lacks become code points."""
     composed = unicodedata.normalize("NFC", re.sub(r"\s+", " ", text))
     return "".join(map(_letter, composed))
 

@@ -1,4 +1,4 @@
-"""The page: one self-contained HTML file with everything that an experiment found."""
+"""The page: all results of an experiment in one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Table:
 
 
 def write_page(records: Records | Analysis, path: str | os.PathLike[str]) -> None:
-    """Write the page as one HTML file that loads nothing else; never half a page."""
+    """Write the page as one self-contained HTML file, completely or not at all."""
     content = page_of(records).encode()
     with atomic_write(path) as file:
         file.write(content)

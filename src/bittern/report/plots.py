@@ -1,6 +1,6 @@
 """Plots by Matplotlib, as SVG, PNG or PDF files: what ``--plot`` draws.
 
-The page's figures are SVG of our own (``bittern.report.figures``), which cannot be PNG or PDF.
+The page has its own SVG figures (``bittern.report.figures``), which cannot be PNG or PDF.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def draw_pr_curves(
         marker="s",
         ms=4,
         linestyle="--",
-        clip_on=False,  # the marker at recall 0 is whole
+        clip_on=False,  # show all of the marker at recall 0
         label="interpolated, mean over queries",
     )
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02), title=title)
@@ -116,7 +116,7 @@ def draw_advice(path: str | os.PathLike[str], advice: Advice, title: str = "") -
 
 
 def figure_format(path: str | os.PathLike[str]) -> str:
-    """The format that the ending of a path names: svg, png or pdf."""
+    """The format of a figure by the ending of its path: svg, png or pdf."""
     suffix = Path(path).suffix
     kind = suffix.removeprefix(".").lower()
     if kind not in FORMATS:

@@ -142,7 +142,7 @@ def results_table(
     if not len(analysis):
         failed = list((analysis.records.failures or {}).items())
         why = f" {len(failed)} cells failed, {failed[0][0]}: {failed[0][1]}" if failed else ""
-        raise InputError(f"report: there are no records yet; `bittern run` makes them.{why}")
+        raise InputError(f"report: there are no records yet; make them with `bittern run`.{why}")
     metric = metric or analysis.main_metric
     verdicts = analysis.verdicts(metric) if with_tests else ()
     tested = dict(zip(analysis.columns, verdicts, strict=True)) if with_tests else {}

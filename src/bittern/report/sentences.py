@@ -11,7 +11,7 @@ from bittern.analysis.analysis import n_leaks
 from bittern.experiments.records import Records
 from bittern.report.results_table import DIGITS, metric_title
 
-MOST_NAMED = 4  # names of a list; the others are counted
+MOST_NAMED = 4  # of a list; the others are counted
 DISJOINT = "all sets are disjoint"
 SETS = {
     "train": "training items",
@@ -57,7 +57,7 @@ def listed(words: Sequence[str]) -> str:
 def leak_check(split: dict[str, Any]) -> str:
     """What the search for leaks found in a run's split.
 
-    Worded anew from the counts in the record: the wording in records has changed over time.
+    Uses only the counts in the record, because older records word it differently.
     """
     first, *details = str(split.get("leak_check", "")).splitlines() or [""]
     checked = re.search(r"([\d,]+) items (?:have|checked)", first)

@@ -47,7 +47,7 @@ def create(
     fitted; with them, vectors and images can be added and searched for.
 
     A collection that takes long to fill can start as a ``draft``, described by a text: until
-    :meth:`~Collection.finish`, :func:`open` refuses it unless drafts are allowed.
+    :meth:`~Collection.finish`, only :func:`open` with ``drafts=True`` opens it.
     """
     recipe = Recipe(hasher, features)
     n_bits = recipe.bits(n_bits)
@@ -66,7 +66,7 @@ def open(
     """Open an existing collection for writing or for reading.
 
     ``read_only`` gives a snapshot of the file at this moment, even while another process writes.
-    A draft is refused unless ``drafts`` is true.
+    Fails for a draft unless ``drafts`` is true.
     """
     if is_address(place):
         from bittern.store.served import ServedCollection

@@ -60,7 +60,7 @@ class Collection(ABC):
     _is_open = True
 
     def add(self, things: Any, ids: ArrayLike | None = None, metadata: Metadata = None) -> Ids:
-        """Add items and return their ids; an id that exists already is refused.
+        """Add items and return their ids; fails if an id exists already.
 
         ``metadata`` is a list of one dictionary per item, or a dictionary of columns.
         """
@@ -93,7 +93,7 @@ class Collection(ABC):
         """
         self._check_writable()
         if (ids is None) == (where is None):
-            raise InputError(f"{TITLE}: delete() takes ids or where, one of the two.")
+            raise InputError(f"{TITLE}: delete() takes either ids or where.")
         if where is not None:
             found = self._matching(_condition(where))
         else:
@@ -121,7 +121,7 @@ class Collection(ABC):
         return self._within(self._queries(queries), min(radius, self.n_bits), _condition(where))
 
     def get(self, ids: ArrayLike) -> Items:
-        """The items of these ids, in this order; an unknown id is refused."""
+        """The items with these ids, in this order; fails if an id is unknown."""
         self._check_open()
         wanted = _whole_numbers(ids)
         self._check_known(wanted)
@@ -158,7 +158,7 @@ class Collection(ABC):
         }
 
     def close(self) -> None:
-        """Release the file or the server; closing twice is harmless."""
+        """Release the file or the server; it may be closed twice."""
         if self._is_open:
             self._is_open = False
             self._close()
@@ -283,7 +283,7 @@ def new_head(n_bits: int, recipe: Recipe, draft: str | None) -> dict[str, Any]:
 
 
 def check_head(head: dict[str, Any], place: str) -> None:
-    """Refuse the description of something else, or of a later version."""
+    """Raise FileError unless this version can read the description."""
     if head.get("format") != FORMAT:
         raise FileError(f"{place}: is a database, but not a collection.")
     if head.get("version") != VERSION:

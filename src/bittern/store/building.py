@@ -54,7 +54,7 @@ def build_collection(
 
     ``recipe`` has the hasher and, for images, the feature, both unfitted; they are not changed.
     The hasher is fitted on ``fit_sample`` items drawn at random.  ``skip_broken`` skips images that
-    cannot be read; otherwise the first one stops everything.
+    cannot be read; otherwise the first one is an error.
 
     After an interruption, the same call continues where it stopped and ends with the same
     collection: features are saved beside the collection as they are computed, and the collection
@@ -120,7 +120,7 @@ class _SourceItems:
 
 
 def _check_resumable(place: str, settings: dict[str, Any]) -> None:
-    """Refuse a place that has a finished collection, or a draft with other settings."""
+    """Fail if there is a finished collection, or a draft with other settings."""
     if not store.exists(place):
         return
     with store.open(place, read_only=True, drafts=True) as there:
@@ -142,7 +142,7 @@ def _resume_message() -> Iterator[None]:
     except KeyboardInterrupt as stopped:
         raise KeyboardInterrupt(
             str(stopped)
-            or "stopped; finished work is kept, and the same command continues from there."
+            or "stopped; finished work is kept. Run the same command again to continue."
         ) from None
 
 
@@ -163,7 +163,7 @@ def _feature_file(place: str) -> Iterator[Path]:
 def _open_draft(
     place: str, draft: str, items: _SourceItems, fit: Callable[[], Hasher]
 ) -> Iterator[Collection]:
-    """The draft that is there, or a new one with the hasher fitted."""
+    """The existing draft, or a new one with a fitted hasher."""
     if store.exists(place):
         with store.open(place, drafts=True) as collection:
             if collection.draft != draft:
@@ -182,7 +182,7 @@ def _fit(hasher: Hasher, items: _SourceItems, rows: PositionArray) -> Hasher:
     labels = None if items.labels is None else items.labels[rows]
     if hasher.needs_y and labels is None:
         raise InputError(
-            f"index: {hasher.name} learns from labels, and there are none; images get them from "
+            f"index: {hasher.name} learns from labels, but there are none; images get them from "
             "sub-folders, an .npz file from its array 'labels'."
         )
     return hasher.fit(items.vectors[rows], labels)
@@ -209,7 +209,7 @@ def _read_source(
 def _read_images(
     source: Path, feature: Feature, feature_file: Path, skip_broken: bool
 ) -> _SourceItems:
-    """Features of a folder; keeps their partial files, which a continued call reads."""
+    """Features of a folder; keeps partial files for a call that resumes."""
     errors: Literal["skip", "raise"] = "skip" if skip_broken else "raise"
     fitted = fitted_on(source, feature, feature_file, errors=errors)
     found = extract(source, [fitted], feature_file, errors=errors, keep_parts=True)

@@ -32,7 +32,7 @@ KEYWORDS = {"AND", "OR", "NOT", "IN", "LIKE", "BETWEEN", "TRUE", "FALSE", "IS", 
 
 
 def to_milvus(condition: str) -> str:
-    """The condition as a Milvus expression; any other form is refused."""
+    """The condition as a Milvus expression; fails for any other form."""
     return _Parser(condition).parse()
 
 

@@ -30,7 +30,7 @@ ID_EXISTS = "EXISTS (SELECT 1 FROM codes WHERE codes.id = wanted.id)"
 class EmbeddedCollection(Collection):
     """A collection in one DuckDB file, searched by a :class:`~bittern.MultiIndex` in memory.
 
-    A completed write survives the death of the process; an interrupted write leaves nothing.  One
+    A completed write survives a crash; an interrupted write leaves nothing.  One
     process may write at a time; a reader has a snapshot of the moment it opened the file.
 
     The file has three tables: ``codes`` (position, id, word_0, …), ``metadata`` (id and a column
@@ -202,11 +202,12 @@ class EmbeddedCollection(Collection):
         except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
             known = ", ".join(["id", *self._kinds])
             raise InputError(
-                f"{TITLE}: where cannot be {where!r} ({first_line(error)}); items have {known}."
+                f"{TITLE}: where {where!r} cannot be evaluated ({first_line(error)}); "
+                f"items have {known}."
             ) from None
 
     def _check_is_condition(self, where: str) -> None:
-        """Refuse anything but one expression on the item's own values.
+        """Fail unless it is one expression on the item's own values.
 
         As DuckDB parses it, a SELECT of the expression must differ from a SELECT of TRUE only in
         that expression, and the expression must not contain a SELECT.

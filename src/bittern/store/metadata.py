@@ -100,7 +100,7 @@ def _check_names(names: Mapping[str, Any], owner: str) -> None:
     for name in names:
         if not isinstance(name, str) or not NAME.fullmatch(name) or name.lower() in RESERVED:
             raise InputError(
-                f"{owner}: a key of metadata is of letters, digits and _, and not one of "
+                f"{owner}: keys of metadata must be of letters, digits and _, and not be one of "
                 f"{', '.join(sorted(RESERVED))}; got {name!r}."
             )
         if seen.setdefault(name.lower(), name) != name:
@@ -122,7 +122,7 @@ def _column(values: Any, name: str) -> Column | None:
 
 
 def _from_array(values: NDArray[Any], name: str) -> Column | None:
-    """The quick way for arrays of numbers and strings; None for other arrays."""
+    """The fast path for arrays of numbers and strings; None for other arrays."""
     kind = values.dtype.kind
     if kind == "U":
         return Column("VARCHAR", _masked_text(_encodable(values.tolist(), name)))

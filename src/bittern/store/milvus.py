@@ -91,7 +91,7 @@ def milvus_errors(address: Address) -> Iterator[None]:
         raise
     except _pymilvus().MilvusException as error:
         reason = str(error.message).strip().splitlines() or [type(error).__name__]
-        raise FileError(f"{address}: Milvus does not answer as it should ({reason[0]}).") from error
+        raise FileError(f"{address}: Milvus reports an error ({reason[0]}).") from error
 
 
 def create_items(client: Any, name: str, n_bits: int) -> None:
@@ -153,5 +153,5 @@ def _refusal(text: str) -> InputError:
     shown = re.sub(r"//[^/@]*@", "//…@", text)  # hide the password
     return InputError(
         "Collection: an address is milvus://host:port/NAME or milvus:///FILE.db?collection=NAME, "
-        f"the name of letters, digits and _; got '{shown}'."
+        f"with a name of letters, digits and _; got '{shown}'."
     )

@@ -1,4 +1,4 @@
-"""Searches of a collection by images, by examples for and against, or by one of its items."""
+"""Search a collection by images, by positive and negative examples, or by one of its items."""
 
 from __future__ import annotations
 
@@ -154,5 +154,5 @@ def _image_format(path: Path) -> str:
 
     known = Image.registered_extensions()
     if path.suffix.lower() not in known:
-        raise InputError(f"{path}: must end like an image file, for example .png or .jpg.")
+        raise InputError(f"{path}: must be an image file, for example .png or .jpg.")
     return str(known[path.suffix.lower()])

@@ -33,7 +33,7 @@ class Recipe:
 
             if not isinstance(self.hasher, Hasher):
                 raise InputError(
-                    f"Collection: hasher must be one of bittern.hashing, fitted, got "
+                    f"Collection: hasher must be a fitted one of bittern.hashing, got "
                     f"{type(self.hasher).__name__}."
                 )
         if self.features is not None:
@@ -86,7 +86,7 @@ class Recipe:
 
     @classmethod
     def from_blobs(cls, blobs: Mapping[str, bytes], n_bits: int, place: str) -> Recipe:
-        """Read what :meth:`to_blobs` gave; nothing in it is run."""
+        """Read what :meth:`to_blobs` gave; runs no code from it."""
         if not blobs:
             return cls()
         from bittern.hashing.storage import load
@@ -127,7 +127,7 @@ def _check_feature(features: Any) -> None:
 
     if FEATURES.get(getattr(features, "name", "")) is not type(features):
         raise InputError(
-            "Collection: features must be one of bittern.features, fitted, got "
+            "Collection: features must be a fitted one of bittern.features, got "
             f"{type(features).__name__}."
         )
 

@@ -52,7 +52,7 @@ class ServedCollection(Collection):
 
     Milvus has no transactions: a write that fails or is killed may be stored in part; upserting the
     same items again repairs it.  Several clients may write if they give the ids.  ``read_only``
-    refuses to write, and sees what others write.
+    does not write, but sees what others write.
     """
 
     def __init__(self, client: Any, address: Address, *, read_only: bool) -> None:
@@ -89,7 +89,7 @@ class ServedCollection(Collection):
 
     @classmethod
     def open(cls, place: str, *, read_only: bool) -> Collection:
-        """Open a collection that is there."""
+        """Open an existing collection."""
         address = Address.parse(place)
         if address.file is not None:
             existing_file(address.file)
@@ -108,7 +108,7 @@ class ServedCollection(Collection):
 
     @classmethod
     def exists(cls, place: str) -> bool:
-        """Whether a collection or a draft is there; False after an interrupted creation."""
+        """Whether a collection or a draft exists; False after an interrupted creation."""
         address = Address.parse(place)
         if address.file is not None and not Path(address.file).exists():
             return False

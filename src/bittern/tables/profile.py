@@ -37,7 +37,7 @@ class TableProfile:
 
     An item is retrieved if it collides with the query in at least one table.  ``examined`` counts
     it once for each table in which it collides, which is what the look-up has to read.  Bit j of
-    ``occupied[q]`` is set if look-up j of query q found a bucket with something in it.
+    ``occupied[q]`` is set if look-up j of query q found a bucket that is not empty.
 
     Profiles of shards of one database add up to the profile of the whole: counts are summed, and a
     bucket that is in both shards counts once.
@@ -155,7 +155,7 @@ def table_profile(
     random_state: int = 0,
     n_threads: int | None = None,
 ) -> TableProfile:
-    """Look every query up in hash tables of the database, and count what they retrieve.
+    """Look up every query in hash tables of the database, and count what they retrieve.
 
     ``n_tables`` tables (L) have keys of ``bits_per_table`` bits (K): consecutive segments of the
     codes, or random bits with ``segments="random"``.  A query also looks into the buckets of keys

@@ -88,7 +88,7 @@ class TableSurface:
         most = self.settings[known.index(bits_per_table)]
         if not 1 <= n_tables <= most.n_tables:
             raise InputError(
-                f"TableSurface: with {bits_per_table} bits a table, L must be between 1 and "
+                f"TableSurface: with {bits_per_table} bits per table, L must be between 1 and "
                 f"{most.n_tables}, got {n_tables}."
             )
         return Tables(most.bits[:n_tables], most.n_bits, most.probe)

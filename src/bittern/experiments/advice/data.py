@@ -29,7 +29,7 @@ METRICS = ("euclidean", "cosine")
 VECTOR_NAMES = ("vectors", "features", "X")
 FEWEST = 200  # rows
 MOST_QUERIES, MOST_TRAIN, MOST_DATABASE = 1_000, 5_000, 20_000
-N_NEAREST = 100  # items that a timed search looks for
+N_NEAREST = 100  # items that a timed search finds
 BLOCK = 1 << 26  # bytes of distances held at once
 
 
@@ -53,14 +53,14 @@ def map_vectors(path: str | os.PathLike[str]) -> NDArray[Any]:
 class Sample:
     """The rows that are used: queries that choose, queries that judge, and all others.
 
-    The queries are the same in every split, so that no query both chooses and judges; each split
-    divides the other rows anew into training rows and database.
+    The queries are the same in every split, so that no query both chooses and judges.  Each split
+    divides the other rows differently into training rows and database.
     """
 
     vectors: NDArray[np.floating[Any]]  # (n, dim)
     labels: NDArray[Any] | None  # (n,) classes, or (n, n_tags) zeros and ones
     n_given: int  # rows that it was drawn from
-    itemsize: int  # bytes of a number as it was given
+    itemsize: int  # bytes of a number in the given vectors
     queries: PositionArray
     n_validation: int  # the first of the queries
     others: PositionArray

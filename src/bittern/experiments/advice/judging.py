@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bittern.experiments.advice.trials import AdviceSettings, Trial, Trials
 
 RESAMPLES = 1000
-TAIL = 2.5  # per cent outside a 95 % interval at each end
+TAIL = 2.5  # per cent outside a 95 % interval, at each end
 ITEMS = 1_000_000  # codes that are searched
 QUERIES, REPEATS = 20, 3
 FEWEST_INDEXED = 4096  # codes; fewer are always scanned
@@ -66,7 +66,7 @@ class Resampling:
 
 
 def judge(found: Trials, sample: Sample, settings: AdviceSettings, began: float) -> Advice:
-    """The advice that follows from the trials; search is timed here."""
+    """Turn the trials into an advice; search is timed here."""
     if not found.trials:
         raise InputError(f"advise: nothing could be tried: {found.skipped[0].reason}.")
     ceilings = np.stack(found.ceilings)
@@ -92,7 +92,7 @@ def judge(found: Trials, sample: Sample, settings: AdviceSettings, began: float)
 
 
 class _Estimates:
-    """Estimates over the two halves of the queries, each with draws of its own."""
+    """Estimates over the two halves of the queries, each with its own draws."""
 
     def __init__(self, sample: Sample, ceilings: Float64Array) -> None:
         n_splits, n_queries = ceilings.shape
@@ -130,16 +130,16 @@ class _Estimates:
 def search_milliseconds(queries: Codes, items: Codes) -> float:
     """Milliseconds per query of comparing it with a million codes on one thread.
 
-    The million repeats the codes at hand, each bit flipped with probability 1/16.  Exact copies
+    The million repeats the given codes, each bit flipped with probability 1/16.  Exact copies
     would equal a query so often that the scan could stop early.
     """
     return _milliseconds(FlatIndex(_like(items)), queries)
 
 
 def search_speed(queries: Codes, items: Codes) -> Speed | None:
-    """Both kinds of exact index over the codes at hand; None if they are too few.
+    """Milliseconds of both exact indexes over the given codes; None if there are too few.
 
-    Not over repeated codes: the speed of tables depends on how near the nearest codes are.
+    Codes are not repeated here: the speed of tables depends on how near the nearest codes are.
     """
     if len(items) < FEWEST_INDEXED:
         return None

@@ -27,7 +27,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Milliseconds per query on one thread over the codes at hand, by scanning and by tables."""
+    """Milliseconds per query on one thread over the given codes, by scanning and by tables."""
 
     n_items: int
     flat: float
@@ -104,7 +104,7 @@ class Advice:
     budget: float
     seconds: float
     random_state: int
-    speed: Speed | None  # of the recommended row, over the codes at hand
+    speed: Speed | None  # of the recommended row, over the given codes
     hashers: dict[tuple[str, int], Hasher] = field(repr=False)  # as fitted in the first split
 
     @property
@@ -142,7 +142,7 @@ class Advice:
 
     @property
     def recommended(self) -> Row:
-        """What to take: the choice, or the choice for reranking, or the best."""
+        """The choice; if there is none, the choice for reranking, or the best."""
         return self.choice or self.rerank_choice or self.best
 
     @property
@@ -217,7 +217,7 @@ class Advice:
 
 
 def check_export(folder: Path) -> None:
-    """Raise FileError, before the work, if the folder could not be made after it."""
+    """Raise FileError now if the folder could not be made later."""
     if folder.exists() or folder.is_symlink():
         raise FileError(f"{folder}: exists already; give the name of a new folder.")
     if not folder.parent.is_dir():
@@ -227,10 +227,10 @@ def check_export(folder: Path) -> None:
 
 
 def export(advice: Advice, folder: Path) -> str:
-    """Make a folder of ``hasher.npz``, ``advice.json`` and ``advice.txt``, whole or not at all.
+    """Write ``hasher.npz``, ``advice.json`` and ``advice.txt`` to a new folder, all or none.
 
     The hasher is the recommended one as it was measured: fitted on the training rows of the first
-    split, and not again on all rows, so that the figures hold for it.  Returns a sentence about it.
+    split, not on all rows, so that the figures hold for it.  Returns a sentence about it.
     """
     check_export(folder)
     made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))

@@ -119,7 +119,7 @@ def _first_split(
 
 
 class _Queue:
-    """Pairs of a method and a length, cheapest first; what does not fit the budget is left out."""
+    """Pairs of a method and a length, cheapest first; leaves out what the budget cannot pay for."""
 
     def __init__(self, settings: AdviceSettings, began: float) -> None:
         self._left = {method: list(settings.n_bits) for method in settings.methods}

@@ -22,7 +22,7 @@ TRUTHS = {
 
 
 def sentence(advice: Advice) -> str:
-    """What to take, what it keeps and what it costs; or that nothing reaches the target."""
+    """What to take, what it keeps and what it costs; or that no method reaches the target."""
     parts = [_choice(advice), _surer(advice), _without_labels(advice), _best(advice)]
     parts.append(_reranked(advice))
     return " ".join(part for part in parts if part)
@@ -33,7 +33,7 @@ def _choice(advice: Advice) -> str:
     if row is None:
         best = advice.best
         return (
-            f"Nothing keeps {goal} of {_quality(advice)}. Best overall: {_name(best)} keeps "
+            f"No method keeps {goal} of {_quality(advice)}. Best overall: {_name(best)} keeps "
             f"{_interval(best.share)}, in {_memory(advice, best)}."
         )
     text = (
@@ -54,7 +54,7 @@ def _surer(advice: Advice) -> str:
         return ""
     row, goal = advice.safe_choice, _percent(advice.target)
     if row is None:
-        return f"Nothing has its whole interval above {goal}."
+        return f"No method has its whole interval above {goal}."
     return f"To be sure of {goal}, take {_name(row)}: {_interval(row.share)}."
 
 
@@ -64,7 +64,7 @@ def _without_labels(advice: Advice) -> str:
         return ""
     row = advice.unsupervised_choice
     if row is None:
-        return "Without learning from labels, nothing keeps as much."
+        return "Without learning from labels, no method keeps as much."
     return f"Without learning from labels, take {_name(row)}: {_interval(row.share)}."
 
 
@@ -87,7 +87,7 @@ def _reranked(advice: Advice) -> str:
     assert found.recall is not None
     holds = (
         f"the first {advice.cutoff} by {_name(found)} hold {_interval(found.recall)} of the "
-        f"{advice.k} nearest among {advice.sizes.database:,} items; among more, expect less."
+        f"{advice.k} nearest among {advice.sizes.database:,} items; expect less among more."
     )
     if row is None:
         return f"Reranking candidates by the floats does not reach it either: at best, {holds}"
@@ -178,20 +178,20 @@ def _certainty(advice: Advice) -> str:
     else:
         over = f"{n} splits; the intervals cover the choice of queries and of splits"
     return (
-        f"{s.validation:,} queries chose; the figures come from {s.test:,} others that had no part "
-        f"in the choice, over {over}."
+        f"{s.validation:,} queries chose the method; the figures come from {s.test:,} others, "
+        f"over {over}."
     )
 
 
 def _speed(advice: Advice) -> str:
     text = (
-        f"Search finds the {N_NEAREST} nearest of a million codes like those at hand by comparing "
-        "all of them, on one thread of this machine."
+        f"Search finds the {N_NEAREST} nearest of a million codes like these by comparing all of "
+        "them, on one thread of this machine."
     )
     if advice.speed is not None:
         v = advice.speed
         text += (
-            f" {_name(advice.recommended)} over the {v.n_items:,} codes at hand takes "
+            f" {_name(advice.recommended)} over these {v.n_items:,} codes takes "
             f"{_short(v.flat)} ms with FlatIndex and {_short(v.multi)} ms with MultiIndex."
         )
     return text

@@ -24,10 +24,10 @@ from bittern.fusion import (
 )
 from bittern.registry import Registry
 
-#: Parameters of every method, besides its own.
+#: Parameters that every method has.
 OPTIONS = ("features", "best", "k", "n_negatives")
 NOT_PARAMETERS = ("self", "scores", "relevant", "random_state", "n_threads")
-LEAST_PRIOR = 1e-3  # instead of a weight of an SVM that is not positive
+LEAST_PRIOR = 1e-3  # replaces weights of an SVM that are not positive
 
 
 class FusedScores(NamedTuple):
@@ -133,7 +133,7 @@ def _predicted(
 def _fixed_oracle(
     train: TrainingScores, test: PartitionScores, given: Parameters, random_state: int
 ) -> FusedScores:
-    """Weights of the raster, learned from the very queries that they are measured on."""
+    """Weights of the raster, learned from the same queries that they are measured on."""
     fusion = RasterFusion(**given).fit(test.scores, test.relevant)
     return FusedScores(
         fusion.combine(test.scores), {"weights": {ALL: _named(test.names, fusion.weights_)}}
@@ -143,9 +143,9 @@ def _fixed_oracle(
 def _oracle(
     train: TrainingScores, test: PartitionScores, given: Parameters, random_state: int
 ) -> FusedScores:
-    """The best weights for each query by itself."""
+    """The best weights for each single query."""
     found = oracle_weights(test.scores, test.relevant, **given)
-    # With nothing relevant the weights are NaN; any will do, for the value is undefined.
+    # If nothing is relevant, the weights are NaN; any will do, because AP is undefined.
     weights = np.where(np.isnan(found.weights), 1.0, found.weights)
     scores = weighted_sum(test.scores, weights=weights, normalise=given.get("normalise", "zscore"))
     mean = _named(test.names, np.nanmean(found.weights, axis=0))

@@ -55,7 +55,7 @@ class EvidenceSettings:
 
 
 class Evidence(Paradigm):
-    """Rank images by their likeness to the examples of a query, by one feature or several."""
+    """Rank images by their similarity to the examples of a query, by one or more features."""
 
     table = "evidence"
     queries_are_items = False  # a query is a set of examples
@@ -77,7 +77,7 @@ class Evidence(Paradigm):
         return (None,)
 
     def prepare(self, protocol: Protocol, dataset: Dataset, run: int, folder: Path) -> EvidenceData:
-        """Draw the queries of a run; vectors and scores are computed later, and kept in folder."""
+        """Draw the queries of a run; vectors and scores are computed later and cached in folder."""
         return EvidenceData.of(protocol, _settings_of(protocol), dataset, run, folder)
 
     def measure(
@@ -115,18 +115,18 @@ def _settings_of(protocol: Protocol) -> EvidenceSettings:
 
 
 def _check_features(names: tuple[str, ...], where: str) -> None:
-    """Raise an error unless these are different names of features, at least one."""
+    """Raise InputError unless these are one or more distinct names of features."""
     for name in names:
         FEATURES[name]
     if not names or len(set(names)) < len(names):
-        raise InputError(f"{where} must be different names, at least one, got {list(names)}.")
+        raise InputError(f"{where} must be one or more distinct names, got {list(names)}.")
 
 
 def _check_method(method: Method, settings: EvidenceSettings) -> None:
     where = f"method {method.label}"
     found = find_method(method.name)
     if method.grid or method.n_bits:
-        raise InputError(f"{where}: can have no grid and no n_bits under paradigm 'evidence'.")
+        raise InputError(f"{where}: cannot have grid or n_bits under paradigm 'evidence'.")
     check_keys(method.parameters, dict.fromkeys((*found.parameters, *OPTIONS)), where)
     if found.is_oracle and "oracle" not in method.label.lower():
         raise InputError(f"{where}: sees the test judgements, so its label must say oracle.")
@@ -145,7 +145,7 @@ def _check_options(
         check_count(given.get(name, 1), f"{where}: {name}")
     if found.is_single:
         if wrong := sorted({"features", "best"} & given.keys()):
-            raise InputError(f"{where}: is one feature alone, so it takes no {wrong[0]}.")
+            raise InputError(f"{where}: is a single feature, so it takes no {wrong[0]}.")
         return
     names = given.get("features", list(settings.features))
     if not isinstance(names, list | tuple):

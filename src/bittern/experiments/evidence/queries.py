@@ -55,8 +55,8 @@ class PartitionQueries:
 class RunQueries:
     """The queries of a run, and the split that they belong to.
 
-    With ``in_turn``, both partitions get the same queries, and what is used for a query is learned
-    from the others.
+    With ``in_turn``, both partitions get the same queries, and a method learns from all queries but
+    the one it is applied to.
     """
 
     split: Split
@@ -158,7 +158,7 @@ def _with_examples(
 ) -> Split:
     """The split in positions of the whole dataset, with the topics' examples among the queries.
 
-    So the search for leaks compares them with everything that is ranked or learned from.
+    The search for leaks then compares them with everything that is ranked or learned from.
     """
     return Split(
         name=split.name,

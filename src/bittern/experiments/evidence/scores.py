@@ -57,7 +57,7 @@ class PartitionScores:
     categories: NDArray[np.int64]  # (queries,)
     labels: NDArray[np.int64]  # (items,)
     sizes: NDArray[np.int64]  # (queries,) number of examples
-    in_turn: bool  # what is used for a query is learned from the others
+    in_turn: bool  # learn from all queries but the one it is applied to
 
     @property
     def relevance(self) -> Relevance:
@@ -81,7 +81,7 @@ class PartitionScores:
 
 @dataclass(frozen=True, eq=False)
 class EvidenceData:
-    """What the cells of a run share; arrays are computed when first used, and kept on disk."""
+    """What the cells of a run share; arrays are computed when first used, and cached on disk."""
 
     dataset: Dataset
     modality: str  # of the images
@@ -93,7 +93,7 @@ class EvidenceData:
     def of(
         protocol: Protocol, settings: EvidenceSettings, dataset: Dataset, run: int, folder: Path
     ) -> EvidenceData:
-        """The data of one run; arrays are kept below the folder of the experiment."""
+        """The data of one run; arrays are cached in the folder of the experiment."""
         return EvidenceData(
             dataset,
             protocol.dataset.modality or IMAGES,
@@ -109,7 +109,7 @@ class EvidenceData:
 
     @cached_property
     def statement(self) -> dict[str, Any]:
-        """The split in plain values; the search for leaks takes long, so it is kept on disk."""
+        """The split in plain values; the search for leaks is slow, so it is cached on disk."""
         split, dataset = self.queries.split, self.dataset
         description = CachedArray(
             "splits",
@@ -172,7 +172,7 @@ class EvidenceData:
         return CachedArray("scores", f"{name}-{partition}", depends_on, make)
 
     def _vectors(self, name: str) -> CachedArray:
-        """A feature's vectors of all images; if it learns, from the training partition."""
+        """A feature's vectors of all images; learned features learn from the training partition."""
         feature = FEATURES[name]()
         train = self.queries.split.train
         parameters = {key: str(value) for key, value in feature.get_params().items()}
@@ -232,8 +232,8 @@ class Texts(NamedTuple):
 def texts_of(dataset: Dataset) -> Texts:
     """The tags of each image, without those that name a category.
 
-    The words on an image must not say what a query is looking for.  Corel-5K's categories have only
-    numbers, so a category's name is taken to be the word whose share of its images exceeds that of
+    The words on an image must not give away its category.  Corel-5K's categories have only numbers,
+    so the name of a category is taken to be the word whose share of its images exceeds its share of
     all other images by most.
     """
     if dataset.tags is None or dataset.labels is None:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from bittern.report.charts.svg import Panel, Style, join, marker, tag
 
-LETTER = 6.6  # the width of a letter at 12 pixels, rather too wide than too narrow
+LETTER = 6.6  # upper estimate of the width of a letter at 12 pixels
 LONGEST = 22  # letters of a name on an axis
 TOP, RIGHT = 10, 14
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)

@@ -44,7 +44,7 @@ class Figure:
         ]
 
     def to_svg(self) -> str:
-        """A file of its own, in light colours and without CSS variables."""
+        """A standalone file, in light colours and without CSS variables."""
         n_columns = min(COLUMNS, len(self.panels))
         cell = max(one.width for one in self.panels)
         width = n_columns * cell + (n_columns + 1) * GAP

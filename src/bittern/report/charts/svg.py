@@ -38,7 +38,7 @@ def tag(name: str, /, *content: str | None, **attributes: str | float | None) ->
 
 
 def join(*content: str | None) -> Markup:
-    """Elements and texts one after the other; None is nothing."""
+    """Elements and texts one after the other; None is skipped."""
     return Markup().join(one for one in content if one is not None)
 
 

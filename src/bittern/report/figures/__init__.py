@@ -64,17 +64,17 @@ FIGURES: Registry[FigureKind] = Registry(
 
 
 def to_svg(records: Records | Analysis, figure: str) -> str | None:
-    """A figure as the text of an SVG file; None if the records have nothing for it."""
+    """A figure as the text of an SVG file; None if the records have no data for it."""
     analysis = analyse(records)
     drawn = FIGURES[figure].draw(analysis) if len(analysis) else None
     return None if drawn is None else drawn.to_svg()
 
 
 def write_figures(records: Records | Analysis, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write every figure that the records have something for, as ``NAME.svg``; the paths."""
+    """Write every figure that the records have data for as ``NAME.svg``; return the paths."""
     analysis = analyse(records)
     if not len(analysis):
-        raise InputError("report: there are no records yet; `bittern run` makes them.")
+        raise InputError("report: there are no records yet; make them with `bittern run`.")
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def write_figures(records: Records | Analysis, folder: str | os.PathLike[str]) -
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("draw_"):  # the plots of report.plots were here once
+    if name.startswith("draw_"):  # report.plots was here once
         from bittern.report import plots
 
         return getattr(plots, name)
