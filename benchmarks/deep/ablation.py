@@ -12,7 +12,7 @@ from cells import Cell, cut_cifar10, fill, read, sets_of
 from results import Section
 
 import bittern as bt
-from deep.scores import RUNS, evaluated, told, values_of
+from deep.scores import RUNS, evaluated, mean_and_deviation, values_of
 
 ABLATION: dict[str, list[Any]] = {
     "form": ["simplified", "midpoint", "integral"],
@@ -42,7 +42,7 @@ def ablation(options: argparse.Namespace) -> list[Section]:
             mine = [c for c in cells if c["what"] == what and c["value"] == str(value)]
             if mine:
                 ap = values_of(mine)
-                section.row(what, value, told(ap), values_of(mine, "fit").mean())
+                section.row(what, value, mean_and_deviation(ap), values_of(mine, "fit").mean())
     if options.figures:
         draw_ablation(cells, options.figures / "deep-ablation.svg")
     return [section]

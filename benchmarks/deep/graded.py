@@ -12,7 +12,7 @@ from cells import Cell, fill, place, read
 from results import Section
 
 import bittern as bt
-from deep.scores import RUNS, told, values_of
+from deep.scores import RUNS, mean_and_deviation, values_of
 
 GRADED = ("lsh", "itq", "bre", "machash", "fasthash", "structhash", "dpsh", "dtsh", "talr")
 GRADED_BITS = (16, 32, 48, 64)
@@ -171,7 +171,7 @@ def graded_table(cells: list[Cell], dataset: str, title: str) -> Section:
         row: list[object] = [name]
         for n_bits in GRADED_BITS:
             values = values_of(mine, "score", method=name, n_bits=n_bits)
-            row.append(told(values))
+            row.append(mean_and_deviation(values))
         fits = values_of(mine, "fit", method=name, n_bits=32)
         section.row(*row, len(fits), f"{fits.mean():.0f}" if len(fits) else "")
     return section

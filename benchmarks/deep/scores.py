@@ -42,7 +42,7 @@ def values_of(cells: list[Cell], key: str = "ap", **wanted: Any) -> np.ndarray:
     )
 
 
-def told(values: np.ndarray) -> str:
+def mean_and_deviation(values: np.ndarray) -> str:
     """Mean, and deviation if there are several runs."""
     if not len(values):
         return ""

@@ -14,7 +14,7 @@ from cells import Cell, cut_cifar10, fill, place, read, sets_of
 from results import Section, Target
 
 import bittern as bt
-from deep.scores import RUNS, evaluated, told, values_of
+from deep.scores import RUNS, evaluated, mean_and_deviation, values_of
 
 PAIRS = [*itertools.product(("dpsh", "dtsh", "talr"), ("linear", "mlp")), ("talr", "kernel")]
 TABLE_1 = ("lsh", "itq", "bre", "structhash", "machash", "fasthash")
@@ -119,7 +119,7 @@ def ap_table(cells: list[Cell]) -> Section:
         row: list[object] = [method, network or "–"]
         for n_bits in TABLE_1_BITS:
             values = values_of(mine, n_bits=n_bits)
-            shown = told(values)
+            shown = mean_and_deviation(values)
             if len(values) and (method, network) == ("talr", "mlp") and n_bits in LEVELS:
                 bound = Target(float(values.mean()), at_least=LEVELS[n_bits])
                 shown += f" (≥ {LEVELS[n_bits]}{'' if bound.holds else ' MISSED'})"

@@ -171,7 +171,7 @@ def read_truth(table: Mapping[str, Any]) -> Truth:
     if "kind" not in table:
         raise InputError(f"truth: kind is missing; it can be {', '.join(TRUTHS)}.")
     if not isinstance(table["kind"], str):
-        raise InputError(f"truth: kind must be text in quotes, got {table['kind']!r}.")
+        raise InputError(f"truth: kind must be a string in quotes, got {table['kind']!r}.")
     truth = read_table(TRUTHS[table["kind"]], table, "truth")
     if isinstance(truth, Neighbours):
         check_count(truth.k, "truth: k")

@@ -198,7 +198,7 @@ def check_sides(owner: str, queries: Codes, database: Codes, relevance: Relevanc
     check_type(relevance, Relevance, f"{owner}: relevance")
     if queries.n_bits != database.n_bits:
         raise InputError(
-            f"{owner}: queries and database must have codes of one length, "
+            f"{owner}: queries and database must have codes of the same length, "
             f"got {queries.n_bits} and {database.n_bits} bits."
         )
     sides = len(queries), len(database)

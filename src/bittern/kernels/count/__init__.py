@@ -3,7 +3,7 @@
 The database comes as *planes*: ``planes[w, i]`` is word w of item i.  A kernel adds to
 ``counts[q, v, d]``, the items at distance d from query q whose relevance has level v.
 
-``bittern.relevance`` guarantees, and nothing here checks: arrays are C-contiguous, ``counts`` is
+``bittern.profile`` guarantees, and nothing here checks: arrays are C-contiguous, ``counts`` is
 ``(n_queries, n_levels, n_bits + 1)`` uint32, and no count exceeds 32 bits.  Each kernel has a NumPy
 twin in ``tests/kernels/twins``; ``docs/maths/counting.md`` explains the method.
 """
