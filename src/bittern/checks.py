@@ -138,6 +138,19 @@ def row_blocks(n: int, row_bytes: int, memory: int = 1 << 24) -> list[slice]:
     return [slice(start, min(n, start + step)) for start in range(0, n, step)]
 
 
+def squared_lengths(rows: Float64Array) -> Float64Array:
+    """The squared Euclidean length of each row."""
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def to_unit_length(rows: Float64Array, owner: str) -> Float64Array:
+    """Rows of length 1, whose squared distances rank as cosine distances do."""
+    lengths = np.sqrt(squared_lengths(rows))
+    if not lengths.all():
+        raise InputError(f"{owner}: cosine distance needs rows that are not all zero.")
+    return rows / lengths[:, None]
+
+
 def import_extra(module: str, library: str, extra: str, owner: str) -> Any:
     """The optional module; if it is missing, the error says which extra of Bittern installs it."""
     try:

@@ -8,7 +8,7 @@ import pytest
 
 import bittern as bt
 from bittern.hashing import BRE, KSH, SDH, FastHash, MACHash, StructHash, Targets
-from bittern.hashing.bre import DistancePairs, Embedding, best_weight
+from bittern.hashing.bre import DistancePairs, Embedding, _sweep
 from bittern.hashing.graph_cuts import (
     AffinityPairs,
     choose_bits,
@@ -43,6 +43,15 @@ def random_pairs(rng, n, n_pairs):
     return pairs
 
 
+def best_weight(kernel, rest, bit, pairs, costs):
+    """The weight w for which bits ``rest + w * kernel > 0`` cost least, and what it saves."""
+    flat = kernel == 0
+    places = np.where(flat, np.inf, -rest / np.where(flat, 1, kernel))
+    signs = np.where(bit, 1, -1).astype(np.float32)
+    order = np.argsort(places, kind="stable")
+    return _sweep(kernel, rest, places, order, signs, pairs.first, pairs.other, costs)
+
+
 @pytest.mark.parametrize("random_state", range(20))
 def test_bre_finds_the_best_weight_of_all(random_state):
     rng = np.random.default_rng(random_state)
@@ -61,7 +70,7 @@ def test_bre_finds_the_best_weight_of_all(random_state):
     tried = np.concatenate([[places.min() - 1, places.max() + 1], np.sort(places)])
     tried = np.concatenate([tried, (np.sort(places)[1:] + np.sort(places)[:-1]) / 2])
     least = min(cost(rest + w * kernel > 0) for w in tried)
-    weight, saved = best_weight(kernel, rest, bit, pairs.first, pairs.other, costs)
+    weight, saved = best_weight(kernel, rest, bit, pairs, costs)
     assert cost(rest + weight * kernel > 0) == pytest.approx(least, abs=1e-5)
     assert saved == pytest.approx(cost(bit) - least, abs=1e-5)
 

@@ -79,9 +79,12 @@ def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     except BitternError:
         raise
     except (Exception, MemoryError) as error:
-        reason = str(error).strip().splitlines()
-        said = reason[0] if reason else type(error).__name__
-        raise FileError(f"{path}: not a readable {kind} ({said}).") from error
+        raise FileError(f"{path}: not a readable {kind} ({reason_of(error)}).") from error
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line of what an error says; its type if it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def refuse_excess(path: str | os.PathLike[str], promised: int, stored: int, what: str) -> None:

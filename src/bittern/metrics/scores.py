@@ -309,12 +309,12 @@ def _range(pair: tuple[float, float] | None) -> str:
     return f"[{pair[0]:.4f}, {pair[1]:.4f}]"
 
 
-def aligned(rows: list[list[str]]) -> list[str]:
-    """Rows as text: the first column aligned left, the others right."""
+def aligned(rows: list[list[str]], n_left: int = 1) -> list[str]:
+    """Rows as text: the first ``n_left`` columns aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
+            cell.ljust(width) if i < n_left else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
