@@ -2,7 +2,9 @@
 
 import itertools
 import sys
+from functools import partial
 
+import blobs as rows_in_blobs
 import numpy as np
 import pytest
 
@@ -22,11 +24,7 @@ from bittern.hashing.machash import AuxiliaryCoordinates
 from bittern.hashing.sdh import discrete_step
 from bittern.hashing.trees import Forest
 
-
-def blobs(random_state=0, n=150, dim=8, n_classes=3, gap=4.0):
-    rng = np.random.default_rng(random_state)
-    y = rng.integers(0, n_classes, n)
-    return rng.standard_normal((n, dim)) + gap * rng.standard_normal((n_classes, dim))[y], y
+blobs = partial(rows_in_blobs.blobs, n=150, dim=8, gap=4.0)
 
 
 # --- BRE
@@ -90,7 +88,7 @@ def test_bre_never_raises_its_objective():
 
 
 def test_bre_without_labels_reconstructs_distances():
-    X, _ = blobs(1, n_classes=5)
+    X, _ = blobs(random_state=1, n_classes=5)
     unit = X - X.mean(axis=0)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     wanted = ((unit[:, None] - unit) ** 2).sum(axis=-1).ravel()
@@ -240,7 +238,7 @@ def test_machash_s_codes_never_raise_their_objective():
 @pytest.mark.parametrize("loss", ["auc", "ndcg"])
 @pytest.mark.parametrize("learner", ["linear", "tree", "stump"])
 def test_structhash_never_raises_the_regularised_risk(loss, learner):
-    X, y = blobs(2, gap=1.0)
+    X, y = blobs(random_state=2, gap=1.0)
     hasher = StructHash(n_bits=8, loss=loss, learner=learner).fit(X, y)
     # Each is solved to 1 % of its value.
     assert (np.diff(hasher.objective_) <= 0.011 * hasher.objective_[:-1]).all()

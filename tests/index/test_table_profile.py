@@ -4,11 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from by_hand import EXCLUDED, N_DATABASE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_tables import buckets_of, look_up
 from slow_tables import segments as consecutive
-from table_cases import EXCLUDED, GROUND_TRUTHS, N_DATABASE, crowded, gains_of
+from table_cases import GROUND_TRUTHS, crowded
+from truth import gains_of
 
 import bittern as bt
 from bittern import InputError

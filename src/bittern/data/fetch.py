@@ -13,7 +13,7 @@ from bittern.data.catalogue import data_root
 from bittern.data.dataset import DatasetSpec, RemoteFile
 from bittern.errors import BitternError, FileError
 from bittern.io.archives import unpack
-from bittern.io.files import reason_of
+from bittern.io.files import make_folder, reason_of
 
 CHUNK = 1 << 18
 TIMEOUT = 30.0  # seconds without an answer
@@ -36,10 +36,7 @@ def fetch(
     folder = data_root(root) / spec.folder
     if not spec.sources:
         raise FileError(f"{folder}: {spec.name} cannot be downloaded; put there {spec.layout}.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be created ({error.strerror}).") from error
+    make_folder(folder)
     fetched = []
     for source in spec.sources:
         fetched.append(_retrieve(spec, source, folder, progress))

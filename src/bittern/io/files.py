@@ -42,6 +42,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write UTF-8 text, whole or not at all."""
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
 def make_folder(path: Path) -> Path:
     """The folder, created with its parents if it is missing."""
     try:

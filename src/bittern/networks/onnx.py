@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, import_extra
 from bittern.errors import FileError, InputError, MissingExtraError
-from bittern.io.files import atomic_write, existing_file, reading, reason_of
+from bittern.io.files import atomic_write, existing_file, make_folder, reading, reason_of
 from bittern.networks import require_torch
 
 if TYPE_CHECKING:
@@ -86,10 +86,7 @@ def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
     path = cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
     if not path.exists():
         content = _exported_lite0(title)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"{path.parent}: cannot be made ({error.strerror}).") from error
+        make_folder(path.parent)
         with atomic_write(path) as file:
             file.write(content)
     return path

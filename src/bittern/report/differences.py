@@ -7,7 +7,7 @@ from math import isnan
 from bittern.analysis import Difference, Differences
 from bittern.metrics.scores import aligned
 from bittern.report.markdown import markdown_text
-from bittern.report.results_table import DIGITS, metric_title
+from bittern.report.results_table import DIGITS, metric_title, number
 
 HEADINGS = ("method", "length", "runs", "first", "second", "difference", "95 % interval", "p")
 
@@ -59,8 +59,8 @@ def _cells(row: Difference) -> list[str]:
         row.method,
         length,
         str(row.n_runs),
-        _number(row.first),
-        _number(row.second),
+        number(row.first, DIGITS),
+        number(row.second, DIGITS),
         _signed(row.difference),
         "–" if isnan(low) else f"{_signed(low)} to {_signed(high)}",
         "–" if isnan(row.p_value) else f"{row.p_value:.3f}",
@@ -74,10 +74,6 @@ def _change(row: Difference) -> str:
 
 def _shown(cell: str) -> str:
     return cell if set(cell) <= {"-", ":"} else markdown_text(cell)
-
-
-def _number(value: float) -> str:
-    return "–" if isnan(value) else f"{value:.{DIGITS}f}"
 
 
 def _signed(value: float) -> str:
