@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.errors import InputError, MissingExtraError
+from bittern.errors import InputError, MissingExtraError, PositionError
 
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
@@ -48,14 +48,18 @@ def check_number(
     value: Any, name: str, *, above: float | None = None, least: float | None = None
 ) -> float:
     """``value`` as a finite float within bounds."""
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if not number or isinstance(value, bool) or not np.isfinite(value):
+    if not is_number(value) or not np.isfinite(value):
         raise InputError(f"{name} must be a number, got {value!r}.")
     if above is not None and value <= above:
         raise InputError(f"{name} must be above {above:g}, got {value!r}.")
     if least is not None and value < least:
         raise InputError(f"{name} must be at least {least:g}, got {value!r}.")
     return float(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number of Python or NumPy, and not a boolean."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
@@ -124,6 +128,14 @@ def check_positions(positions: ArrayLike, name: str, n: int, *, none: int | None
     if wrong.any():
         raise InputError(f"{name} must lie in [0, {n}), got {p[wrong][0]}.")
     return p
+
+
+def chosen_queries(queries: Any, n: int, owner: str) -> PositionArray:
+    """Positions of the queries that a slice, mask or array of positions chooses among n."""
+    try:
+        return np.atleast_1d(np.arange(n)[queries])
+    except IndexError as error:
+        raise PositionError(f"{owner}: no such queries among {n}: {error}.") from None
 
 
 def check_same_length(a: int, b: int, what: str) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bittern.codes import Codes
 from bittern.errors import FileError
 from bittern.index.items import Items
-from bittern.io.files import atomic_write, existing_file, reading
+from bittern.io.files import atomic_write, check_version, existing_file, reading
 from bittern.io.npz import StoredArray, stored_arrays, to_native, write_aligned
 
 FORMAT, VERSION = "bittern index", 1
@@ -68,11 +68,7 @@ def read(path: str | os.PathLike[str], *, mmap: bool) -> StoredIndex:
         head = json.loads(stored[HEAD].load().tobytes())
         if head.get("format") != FORMAT:
             raise FileError(f"{source}: not an index that save() wrote.")
-        if head.get("version") != VERSION:
-            raise FileError(
-                f"{source}: was written by another version of this package "
-                f"(format {head.get('version')}, this one reads {VERSION})."
-            )
+        check_version(source, head.get("version"), VERSION)
         arrays = {name: _read(array, mmap) for name, array in stored.items() if name != HEAD}
         with restoring(source):
             items = _items(head, arrays.pop("words"), arrays.pop("ids"))

@@ -93,6 +93,15 @@ def reason_of(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+def check_version(path: str | os.PathLike[str], found: object, version: int) -> None:
+    """Refuse a file whose format has another version than this package reads."""
+    if found != version:
+        raise FileError(
+            f"{path}: was written by another version of this package "
+            f"(format {found}, this one reads {version})."
+        )
+
+
 def refuse_excess(path: str | os.PathLike[str], promised: int, stored: int, what: str) -> None:
     """Refuse a header that promises more bytes than the stored ones can unpack to."""
     if promised > MOST_RATIO * (stored + 64):

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_type
+from bittern.checks import check_type, chosen_queries
 from bittern.codes import Codes
-from bittern.errors import FileError, InputError, PositionError
+from bittern.errors import FileError, InputError
 from bittern.io.files import existing_file, reading
 from bittern.io.npz import stored_arrays, write_arrays
 from bittern.io.trec import Qrels, Run, read_qrels, read_run
@@ -207,12 +207,7 @@ class TieProfile:
 
     def take(self, queries: Any) -> TieProfile:
         """The profile of some queries, chosen by a slice, mask or positions."""
-        try:
-            chosen = np.atleast_1d(np.arange(self.n_queries)[queries])
-        except IndexError as error:
-            raise PositionError(
-                f"TieProfile: no such queries among {self.n_queries}: {error}."
-            ) from None
+        chosen = chosen_queries(queries, self.n_queries, "TieProfile")
         return replace(
             self,
             counts=self.counts[chosen],
