@@ -1,6 +1,7 @@
 """Small ground truths, codes and distances, and their profiles counted one by one."""
 
 import numpy as np
+from truth import gains_of
 
 from bittern import Codes, Relevance
 
@@ -52,10 +53,6 @@ def random_codes(n_bits):
     for part in codes:
         part.words.flags.writeable = False
     return codes
-
-
-def gains_of(relevance):
-    return relevance.gains[relevance.block(slice(0, relevance.n_queries))]
 
 
 def slow_counts(distances, relevance):

@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from truth import gains_of
 
 from bittern import InputError, Relevance, ball_radius
 
 TINY = 1 << 20  # the least memory that may be asked for
-
-
-def gains_of(relevance):
-    return relevance.gains[relevance.block(slice(0, relevance.n_queries))]
 
 
 def squares(queries, database):

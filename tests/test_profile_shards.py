@@ -1,6 +1,8 @@
 """Profiles of the shards of a database add up to the profile of the whole."""
 
+from functools import reduce
 from itertools import pairwise
+from operator import add
 
 import numpy as np
 from by_hand import (
@@ -35,10 +37,7 @@ def test_shards_of_codes_add_up_to_the_whole(name, n_bits, cuts, excluded):
         for start, stop in pairwise(cuts)
         if stop > start
     ]
-    total = shards[0]
-    for shard in shards[1:]:
-        total = total + shard
-    assert_identical(total, whole)
+    assert_identical(reduce(add, shards), whole)
 
 
 @given(st.sampled_from([*GROUND_TRUTHS]), st.sampled_from(KINDS), splits, st.booleans())
@@ -53,10 +52,7 @@ def test_shards_of_distances_add_up_to_the_whole(name, kind, cuts, excluded):
         for start, stop in pairwise(cuts)
         if stop > start
     ]
-    total = shards[0]
-    for shard in shards[1:]:
-        total = total + shard
-    assert_identical(total, whole)
+    assert_identical(reduce(add, shards), whole)
 
 
 def test_adding_commutes_and_leaves_its_parts_alone():

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from truth import assert_is
+from truth import assert_is, random_tags
 
 from bittern import InputError, Relevance
 
@@ -132,15 +132,6 @@ def test_many_classes():
     relevance = Relevance.from_classes(labels[:5], labels)
     assert relevance.n_relevant.tolist() == [1] * 5
     assert relevance.block(slice(0, 5)).argmax(axis=1).tolist() == [0, 1, 2, 3, 4]
-
-
-def random_tags(n, n_tags, random_state):
-    """Multi-hot rows; the first has no tag, and rows repeat."""
-    rng = np.random.default_rng(random_state)
-    tags = rng.random((n, n_tags)) < min(0.5, 3 / n_tags)
-    tags[0] = False
-    tags[1] = tags[-1]
-    return tags
 
 
 @pytest.mark.parametrize("graded", [False, True])

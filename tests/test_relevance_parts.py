@@ -5,19 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from truth import assert_is, gains_of
+from truth import assert_is, gains_of, random_tags
 
 from bittern import InputError, PositionError, Relevance
-
-
-def random_tags(n, n_tags, random_state):
-    """Multi-hot rows; the first has no tag, and rows repeat."""
-    rng = np.random.default_rng(random_state)
-    tags = rng.random((n, n_tags)) < min(0.5, 3 / n_tags)
-    tags[0] = False
-    tags[1] = tags[-1]
-    return tags
-
 
 GROUND_TRUTHS = {
     "classes": lambda: Relevance.from_classes([0, 1, 2, 1, 9], [0, 1, 1, 2, 0, 1, 3]),

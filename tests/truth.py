@@ -3,6 +3,15 @@
 import numpy as np
 
 
+def random_tags(n, n_tags, random_state):
+    """Multi-hot rows; the first has no tag, and rows repeat."""
+    rng = np.random.default_rng(random_state)
+    tags = rng.random((n, n_tags)) < min(0.5, 3 / n_tags)
+    tags[0] = False
+    tags[1] = tags[-1]
+    return tags
+
+
 def gains_of(relevance):
     """All gains as a dense matrix, for the few queries of a test."""
     return relevance.gains[relevance.block(slice(0, relevance.n_queries))]

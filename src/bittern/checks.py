@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.errors import InputError, MissingExtraError
+from bittern.errors import InputError, MissingExtraError, PositionError
 
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
@@ -50,14 +50,18 @@ def check_number(
     value: Any, name: str, *, above: float | None = None, least: float | None = None
 ) -> float:
     """``value`` as a finite float within bounds."""
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if not number or isinstance(value, bool) or not np.isfinite(value):
+    if not is_number(value) or not np.isfinite(value):
         raise InputError(f"{name} must be a number, got {value!r}.")
     if above is not None and value <= above:
         raise InputError(f"{name} must be above {above:g}, got {value!r}.")
     if least is not None and value < least:
         raise InputError(f"{name} must be at least {least:g}, got {value!r}.")
     return float(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number of Python or NumPy, and not a boolean."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
@@ -128,6 +132,14 @@ def check_positions(positions: ArrayLike, name: str, n: int, *, none: int | None
     return p
 
 
+def chosen_queries(queries: Any, n: int, owner: str) -> PositionArray:
+    """Positions of the queries that a slice, mask or array of positions chooses among n."""
+    try:
+        return np.atleast_1d(np.arange(n)[queries])
+    except IndexError as error:
+        raise PositionError(f"{owner}: no such queries among {n}: {error}.") from None
+
+
 def check_same_length(a: int, b: int, what: str) -> None:
     """Raise an error if two lengths differ."""
     if a != b:
@@ -138,6 +150,19 @@ def row_blocks(n: int, row_bytes: int, memory: int = 1 << 24) -> list[slice]:
     """Slices that cover ``range(n)``, each of at most ``memory`` bytes but at least one row."""
     step = max(1, memory // max(1, row_bytes))
     return [slice(start, min(n, start + step)) for start in range(0, n, step)]
+
+
+def squared_lengths(rows: Float64Array) -> Float64Array:
+    """The squared Euclidean length of each row."""
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def to_unit_length(rows: Float64Array, owner: str) -> Float64Array:
+    """Rows of length 1, whose squared distances rank as cosine distances do."""
+    lengths = np.sqrt(squared_lengths(rows))
+    if not lengths.all():
+        raise InputError(f"{owner}: cosine distance needs rows that are not all zero.")
+    return rows / lengths[:, None]
 
 
 def import_extra(module: str, library: str, extra: str, owner: str) -> Any:

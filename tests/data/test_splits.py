@@ -485,7 +485,7 @@ def test_damaged_files_are_refused_by_name(tmp_path):
     whole = path.read_bytes()
     for end in range(0, len(whole), 97):
         path.write_bytes(whole[:end])
-        with pytest.raises(FileError, match=r"split\.npz: not a readable split"):
+        with pytest.raises(FileError, match=r"split\.npz: not a readable"):
             Split.load(path)
     for i in range(0, len(whole), 7):
         path.write_bytes(whole[:i] + bytes([whole[i] ^ 0x55]) + whole[i + 1 :])

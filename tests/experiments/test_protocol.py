@@ -27,7 +27,7 @@ from bittern.registry import Registry
         ('name = "lsh"', 'name = "lsh"\nn_bits = [3, 3]', "method lsh: n_bits: 3 is named twice"),
         ('"auprc"]', '"ap"]', "metrics: ap is named twice"),
         ("runs = 2", "runs = 0", "runs"),
-        ("runs = 2", "runs = 2\ntruth = { kind = ['classes'] }", "kind must be text in quotes"),
+        ("runs = 2", "runs = 2\ntruth = { kind = ['classes'] }", "kind must be a string in quotes"),
         (
             "runs = 2",
             "runs = 2\ntruth = { kind = 'ball', radius = -1.0 }",

@@ -3,25 +3,11 @@
 import numpy as np
 import pytest
 import scipy.linalg
+from blobs import KINDS, TAGS, X, Y, blobs
 
 import bittern as bt
 from bittern.hashing import ksh
 from bittern.hashing.ksh import KSH
-
-
-def blobs(n=120, dim=6, n_classes=3, gap=3.0, random_state=0):
-    rng = np.random.default_rng(random_state)
-    y = rng.integers(0, n_classes, n)
-    return rng.standard_normal((n, dim)) + gap * rng.standard_normal((n_classes, dim))[y], y
-
-
-X, Y = blobs()
-TAGS = np.eye(3, dtype=int)[Y] | np.eye(3, dtype=int)[Y[::-1]]
-KINDS = {
-    "labels": Y,
-    "tags": TAGS,
-    "Relevance": bt.Relevance.from_tags(TAGS, TAGS, graded=True),
-}
 
 
 def kernel_of(hasher, X):

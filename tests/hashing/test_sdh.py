@@ -4,25 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from blobs import KINDS, TAGS, X, Y
 
 import bittern as bt
 from bittern.hashing import sdh
 from bittern.hashing.sdh import SDH
-
-
-def blobs(n=120, dim=6, n_classes=3, gap=3.0, random_state=0):
-    rng = np.random.default_rng(random_state)
-    y = rng.integers(0, n_classes, n)
-    return rng.standard_normal((n, dim)) + gap * rng.standard_normal((n_classes, dim))[y], y
-
-
-X, Y = blobs()
-TAGS = np.eye(3, dtype=int)[Y] | np.eye(3, dtype=int)[Y[::-1]]
-KINDS = {
-    "labels": Y,
-    "tags": TAGS,
-    "Relevance": bt.Relevance.from_tags(TAGS, TAGS, graded=True),
-}
 
 
 def objective(B, W, P, p, values, labels, nu, penalty, ridge=0.01):

@@ -2,13 +2,15 @@
 
 import itertools
 import sys
+from functools import partial
 
+import blobs as rows_in_blobs
 import numpy as np
 import pytest
 
 import bittern as bt
 from bittern.hashing import BRE, KSH, SDH, FastHash, MACHash, StructHash, Targets
-from bittern.hashing.bre import DistancePairs, Embedding, best_weight
+from bittern.hashing.bre import DistancePairs, Embedding, _sweep
 from bittern.hashing.graph_cuts import (
     AffinityPairs,
     choose_bits,
@@ -22,11 +24,7 @@ from bittern.hashing.machash import AuxiliaryCoordinates
 from bittern.hashing.sdh import discrete_step
 from bittern.hashing.trees import Forest
 
-
-def blobs(random_state=0, n=150, dim=8, n_classes=3, gap=4.0):
-    rng = np.random.default_rng(random_state)
-    y = rng.integers(0, n_classes, n)
-    return rng.standard_normal((n, dim)) + gap * rng.standard_normal((n_classes, dim))[y], y
+blobs = partial(rows_in_blobs.blobs, n=150, dim=8, gap=4.0)
 
 
 # --- BRE
@@ -41,6 +39,15 @@ def random_pairs(rng, n, n_pairs):
         )
         pairs.distance[back] = pairs.distance[e]
     return pairs
+
+
+def best_weight(kernel, rest, bit, pairs, costs):
+    """The weight w for which bits ``rest + w * kernel > 0`` cost least, and what it saves."""
+    flat = kernel == 0
+    places = np.where(flat, np.inf, -rest / np.where(flat, 1, kernel))
+    signs = np.where(bit, 1, -1).astype(np.float32)
+    order = np.argsort(places, kind="stable")
+    return _sweep(kernel, rest, places, order, signs, pairs.first, pairs.other, costs)
 
 
 @pytest.mark.parametrize("random_state", range(20))
@@ -61,7 +68,7 @@ def test_bre_finds_the_best_weight_of_all(random_state):
     tried = np.concatenate([[places.min() - 1, places.max() + 1], np.sort(places)])
     tried = np.concatenate([tried, (np.sort(places)[1:] + np.sort(places)[:-1]) / 2])
     least = min(cost(rest + w * kernel > 0) for w in tried)
-    weight, saved = best_weight(kernel, rest, bit, pairs.first, pairs.other, costs)
+    weight, saved = best_weight(kernel, rest, bit, pairs, costs)
     assert cost(rest + weight * kernel > 0) == pytest.approx(least, abs=1e-5)
     assert saved == pytest.approx(cost(bit) - least, abs=1e-5)
 
@@ -81,7 +88,7 @@ def test_bre_never_raises_its_objective():
 
 
 def test_bre_without_labels_reconstructs_distances():
-    X, _ = blobs(1, n_classes=5)
+    X, _ = blobs(random_state=1, n_classes=5)
     unit = X - X.mean(axis=0)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     wanted = ((unit[:, None] - unit) ** 2).sum(axis=-1).ravel()
@@ -231,7 +238,7 @@ def test_machash_s_codes_never_raise_their_objective():
 @pytest.mark.parametrize("loss", ["auc", "ndcg"])
 @pytest.mark.parametrize("learner", ["linear", "tree", "stump"])
 def test_structhash_never_raises_the_regularised_risk(loss, learner):
-    X, y = blobs(2, gap=1.0)
+    X, y = blobs(random_state=2, gap=1.0)
     hasher = StructHash(n_bits=8, loss=loss, learner=learner).fit(X, y)
     # Each is solved to 1 % of its value.
     assert (np.diff(hasher.objective_) <= 0.011 * hasher.objective_[:-1]).all()

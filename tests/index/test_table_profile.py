@@ -4,11 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from by_hand import EXCLUDED, N_DATABASE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_tables import buckets_of, look_up
 from slow_tables import segments as consecutive
-from table_cases import EXCLUDED, GROUND_TRUTHS, N_DATABASE, crowded, gains_of
+from table_cases import GROUND_TRUTHS, crowded
+from truth import gains_of
 
 import bittern as bt
 from bittern import InputError
@@ -265,7 +267,7 @@ def test_keys_are_at_most_64_bits_and_probes_not_too_many():
 def test_sides_that_do_not_fit_are_refused():
     queries, database = crowded(16, 5)
     setting = {"n_tables": 1, "bits_per_table": 4}
-    with pytest.raises(InputError, match="codes of one length, got 8 and 16"):
+    with pytest.raises(InputError, match="codes of the same length, got 8 and 16"):
         bt.table_profile(queries.truncate(8), database, GROUND_TRUTHS["classes"](), **setting)
     with pytest.raises(InputError, match=r"is for 9 queries and 45 items, got 8 and 45"):
         bt.table_profile(queries[:8], database, GROUND_TRUTHS["classes"](), **setting)

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from by_hand import EXCLUDED, N_DATABASE
 from slow_tables import buckets_of, look_up
 from slow_tables import segments as consecutive
-from table_cases import EXCLUDED, GROUND_TRUTHS, N_DATABASE, crowded
+from table_cases import GROUND_TRUTHS, crowded
 
 import bittern as bt
 from bittern import InputError

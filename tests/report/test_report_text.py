@@ -15,7 +15,7 @@ from bittern.experiments import Records, Value
 from bittern.report.formats import REPORTS
 from bittern.report.latex import escaped, to_latex
 from bittern.report.markdown import markdown_text, to_markdown
-from bittern.report.results_table import metric_title, results_table, terminal_table, to_text
+from bittern.report.results_table import metric_title, results_table, to_text
 from bittern.report.sentences import in_words, leak_check, listed, sentences
 
 NAN = np.nan
@@ -154,19 +154,6 @@ def test_a_table_of_another_metric_can_be_asked_for():
     text = to_text(a_metric_that_one_lacks(), "precision@r2")
     assert text.startswith("Precision within radius 2")
     assert re.search(r"^float +–$", text, flags=re.MULTILINE)
-
-
-def test_the_terminal_table_has_the_same_cells_with_the_best_bold():
-    from rich.console import Console
-
-    table = terminal_table(RECORDS)
-    console = Console(width=200, file=io.StringIO())
-    console.print(table)
-    plain = console.file.getvalue()
-    for entry in results_table(RECORDS).entries:
-        assert f"{entry.mean} ± {entry.deviation}" in plain
-    bold = [cell.plain for cell in table.columns[1].cells if getattr(cell, "style", "") == "bold"]
-    assert len(bold) == 1 and bold[0].startswith("*")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bittern.analysis.summary import Summary, summarise
-from bittern.checks import Float64Array
+from bittern.checks import Float64Array, is_number
 from bittern.experiments.protocol import Method
 from bittern.experiments.records import Records
 from bittern.metrics import Curve
@@ -123,7 +123,7 @@ def sweep_of(records: Records) -> Sweep | None:
     """
     methods = [m for m in records.protocol.method if m.label in records.methods]
     names = dict.fromkeys(
-        key for method in methods for key, value in method.parameters.items() if _is_number(value)
+        key for method in methods for key, value in method.parameters.items() if is_number(value)
     )
     sweeps = [_sweep(name, methods) for name in names]
     found = [one for one in sweeps if one is not None]
@@ -133,7 +133,7 @@ def sweep_of(records: Records) -> Sweep | None:
 def _sweep(parameter: str, methods: Sequence[Method]) -> Sweep | None:
     groups: dict[str, list[Method]] = {}
     for method in methods:
-        if _is_number(method.parameters.get(parameter)):
+        if is_number(method.parameters.get(parameter)):
             groups.setdefault(_likeness(method, parameter), []).append(method)
     series = [
         sorted(group, key=lambda method: method.parameters[parameter])
@@ -179,7 +179,3 @@ def _likeness(method: Method, parameter: str) -> str:
     others: Mapping[str, Any] = {k: v for k, v in method.parameters.items() if k != parameter}
     rest = [method.name, others, method.grid, method.learns_from, method.n_bits]
     return json.dumps(rest, sort_keys=True, default=str)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer import echo
 
-from bittern.cli.app import app, handle_interrupt
+from bittern.cli.app import app, check_outputs, handle_interrupt
 from bittern.progress import Bar
 
 
@@ -77,7 +77,6 @@ def advise(
     are relevant; without labels, its nearest neighbours are.
     """
     from bittern import experiments, inputs
-    from bittern.cli.app import check_outputs
     from bittern.experiments.advice.data import map_vectors
     from bittern.experiments.advice.record import check_export
     from bittern.experiments.advice.record import export as export_advice

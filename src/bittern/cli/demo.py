@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import echo
 
-from bittern.cli.app import app, handle_interrupt
+from bittern.cli.app import app, check_outputs, handle_interrupt
 from bittern.cli.report import PAGE
 from bittern.cli.run import RESULTS, Jobs, LiveView
 
@@ -36,8 +36,6 @@ def demo(
     random_state: Annotated[int, typer.Option(help="Seed for the splits and methods.")] = 0,
 ) -> None:
     """Compare four hash functions on handwritten digits, and write a page (two minutes)."""
-    from bittern.cli.app import check_outputs
-
     check_outputs(plot=plot)
     protocol = protocol_of(runs, random_state)
     folder = out or FOLDER

@@ -278,7 +278,7 @@ def _count_codes(
 
 def _write_per_query(scores: Scores, path: Path) -> None:
     """One line per query, one column per metric; undefined values are empty."""
-    from bittern.io.files import atomic_write
+    from bittern.io.files import write_text
 
     columns = scores.per_query_columns()
     text = io.StringIO()
@@ -286,5 +286,4 @@ def _write_per_query(scores: Scores, path: Path) -> None:
     writer.writerow(columns)
     for row in zip(*(column.tolist() for column in columns.values()), strict=True):
         writer.writerow(["" if value != value else value for value in row])
-    with atomic_write(path) as file:
-        file.write(text.getvalue().encode())
+    write_text(path, text.getvalue())

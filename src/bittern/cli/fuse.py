@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import echo
 
-from bittern.cli.app import Format, app
+from bittern.cli.app import Format, app, check_outputs, parse_metrics
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ def fuse(
     Reports how many documents each run lacks. Methods: comb-min, comb-max, comb-sum, comb-mnz,
     borda, reciprocal-rank, weighted-sum.
     """
-    from bittern.cli.app import parse_metrics
     from bittern.fusion import fuse_runs
     from bittern.io.trec import read_qrels, read_run, write_run
     from bittern.metrics import evaluate
@@ -81,8 +80,6 @@ def _check_names(method: str, normalise: str | None) -> None:
 
 def _check_files(runs: list[Path], qrels: Path | None, output: Path | None) -> None:
     """Raise an error now if an input is missing or an output could not be written later."""
-    from bittern.cli.app import check_outputs
-
     if len(runs) < 2:
         raise InputError("fuse: give at least two runs.")
     if qrels is None and output is None:

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 from typer import echo
 
-from bittern.cli.app import app
+from bittern.cli.app import app, check_outputs
 from bittern.errors import InputError
+from bittern.io.files import write_text
 
 PAGE = "report.html"
 
@@ -62,7 +63,7 @@ def write_reports(folder: Path, *, figures: Path | None = None, **files: Path | 
     texts = {"latex": to_latex, "csv": to_csv, "markdown": to_markdown}
     for form, path in given.items():
         if form in texts:
-            _write(path, texts[form](analysis))
+            write_text(path, texts[form](analysis))
         elif form == "html":
             write_page(analysis, path)
         else:
@@ -78,7 +79,6 @@ def compare_folders(
 ) -> str:
     """What changes from one experiment to another, as a table or as a file."""
     from bittern.analysis import compare_experiments
-    from bittern.cli.app import check_outputs
     from bittern.experiments import Records
     from bittern.report import differences_to_markdown, differences_to_text
 
@@ -86,13 +86,12 @@ def compare_folders(
     found = compare_experiments(Records.read(first), Records.read(second), metric)
     if markdown is None:
         return differences_to_text(found)
-    _write(markdown, differences_to_markdown(found))
+    write_text(markdown, differences_to_markdown(found))
     return f"Written: {markdown}."
 
 
 def _check_places(folder: Path, paths: Sequence[Path]) -> None:
     """Raise InputError for a path that is given twice, or that belongs to the experiment."""
-    from bittern.cli.app import check_outputs
     from bittern.experiments.records import FAILURES, PROTOCOL
 
     own = {(folder / name).resolve() for name in (PROTOCOL, FAILURES, "cells")}
@@ -102,10 +101,3 @@ def _check_places(folder: Path, paths: Sequence[Path]) -> None:
             raise InputError(f"{path}: is given for two reports; choose another name.")
         if own & {path.resolve(), *path.resolve().parents}:
             raise InputError(f"{path}: belongs to the experiment; choose another name.")
-
-
-def _write(path: Path, text: str) -> None:
-    from bittern.io.files import atomic_write
-
-    with atomic_write(path) as file:
-        file.write(text.encode())

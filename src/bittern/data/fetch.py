@@ -13,6 +13,7 @@ from bittern.data.catalogue import data_root
 from bittern.data.dataset import DatasetSpec, RemoteFile
 from bittern.errors import BitternError, FileError
 from bittern.io.archives import unpack
+from bittern.io.files import make_folder, reason_of
 
 CHUNK = 1 << 18
 TIMEOUT = 30.0  # seconds without an answer
@@ -37,10 +38,7 @@ def fetch(
         raise FileError(
             f"{folder}: {spec.name} cannot be downloaded; put these files there: {spec.layout}."
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be created ({error.strerror}).") from error
+    make_folder(folder)
     fetched = []
     for source in spec.sources:
         fetched.append(_retrieve(spec, source, folder, progress))
@@ -65,10 +63,9 @@ def _retrieve(
     except BitternError:
         raise
     except Exception as error:  # requests, ftplib, sockets and pooch raise many kinds
-        reason = str(error).strip().splitlines() or [type(error).__name__]
         checksum = f", with the checksum {source.sha256}" if source.sha256 else ""
         raise FileError(
-            f"{target}: {spec.name} could not be downloaded ({reason[0][:200]}); "
+            f"{target}: {spec.name} could not be downloaded ({reason_of(error)[:200]}); "
             f"get {source.url} another way and put it there{checksum}."
         ) from error
     return target

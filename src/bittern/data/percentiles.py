@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import Float64Array, check_count, check_vectors, row_blocks
+from bittern.checks import Float64Array, check_count, check_vectors, row_blocks, squared_lengths
 from bittern.errors import InputError
 
 MEMORY = 1 << 28  # bytes of distances held at once
@@ -69,7 +69,9 @@ class _Pairs:
         self._centre = vectors.mean(axis=0, dtype=np.float64)
         side = int(np.sqrt(memory / 4 / 24))  # a block of squares and its intermediate results
         self._tile = max(1, min(side, memory // 4 // (16 * vectors.shape[1])))
-        self._squares = np.concatenate([_squares(self._rows(some)) for some in self._tiles()])
+        self._squares = np.concatenate(
+            [squared_lengths(self._rows(some)) for some in self._tiles()]
+        )
         # bound on the rounding error of a square from matrix products
         self.margin = 8 * np.finfo(np.float64).eps * (vectors.shape[1] + 4) * self._squares.max()
         if not np.isfinite(self.margin):
@@ -117,7 +119,7 @@ class _Pairs:
         out = np.empty(len(i))
         for some in row_blocks(len(i), 24 * self._vectors.shape[1], self._memory // 4):
             d = self._vectors[i[some]].astype(np.float64) - self._vectors[j[some]]
-            out[some] = _squares(d)
+            out[some] = squared_lengths(d)
         return out
 
     def _rows(self, some: slice) -> Float64Array:
@@ -217,10 +219,6 @@ def _with_prefix(chunk: Float64Array, prefix: int, shift: int) -> NDArray[np.uin
     """Bits of the numbers whose bits above ``shift`` are the prefix."""
     bits = (chunk + 0.0).view(np.uint64)  # + 0.0, because -0.0 has other bits than 0.0
     return bits if shift == 64 else bits[(bits >> np.uint64(shift)) == np.uint64(prefix)]
-
-
-def _squares(rows: Float64Array) -> Float64Array:
-    return np.einsum("ij,ij->i", rows, rows)
 
 
 def _upper(square: Float64Array) -> NDArray[np.bool_]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from bittern.checks import Float64Array
 from bittern.errors import FileError, InputError
 from bittern.io.files import atomic_write, existing_file, reading
 from bittern.metrics import Curve, Score, evaluate, interpolated_pr_curve, parse, pr_curve
+from bittern.metrics.scores import with_nulls
 from bittern.profile import TieProfile
 
 FORMAT = 1
@@ -164,7 +165,7 @@ def _plain(record: Record) -> dict[str, Any]:
         for name in Record.__dataclass_fields__
         if name not in ("values", "profile", "curves", "examples")
     }
-    return _nulls(
+    return with_nulls(
         {"format": FORMAT}
         | plain
         | {
@@ -187,16 +188,6 @@ def _compared(record: Record) -> dict[str, Any]:
     found = {name: value for name, value in _plain(record).items() if name not in NOT_COMPARED}
     split = found["split"]
     return found | {"split": {key: split[key] for key in SPLIT_COMPARED if key in split}}
-
-
-def _nulls(value: Any) -> Any:
-    if isinstance(value, float) and value != value:
-        return None
-    if isinstance(value, Mapping):
-        return {key: _nulls(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_nulls(one) for one in value]
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _plain_profile(profile: TieProfile | None) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import check_count
 from bittern.data import Dataset
-from bittern.errors import BitternError, FileError
+from bittern.errors import BitternError
 from bittern.experiments.cells import Cell, cells_of, select_cells
 from bittern.experiments.measure import (
     Experiment,
@@ -27,7 +27,7 @@ from bittern.experiments.measure import (
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.records import FAILURES, PROTOCOL, Records
 from bittern.experiments.run_data import Root, load_dataset
-from bittern.io.files import atomic_write, existing_file
+from bittern.io.files import atomic_write, existing_file, make_folder, write_text
 from bittern.io.toml import to_toml
 from bittern.parallel import available_threads
 
@@ -73,7 +73,7 @@ def run(
         # Report bad data once, before anything is written.
         checked.kind.prepare(checked, load_dataset(checked.dataset, root), first.run, place)
     with _locked(place):
-        _write(place / PROTOCOL, text)
+        write_text(place / PROTOCOL, text)
         waiting = [cell for cell in cells if not cell.place(place).exists()]
         earlier = Records.read(place).failures or {}
         if watcher is not None:
@@ -81,7 +81,7 @@ def run(
         failures = run_cells(checked, waiting, place, root=root, jobs=jobs, watcher=watcher)
         tried = {cell.name for cell in waiting}
         failures |= {name: why for name, why in earlier.items() if name not in tried}
-        _write(place / FAILURES, json.dumps(failures, indent=1, ensure_ascii=False))
+        write_text(place / FAILURES, json.dumps(failures, indent=1, ensure_ascii=False))
         records = Records.read(place)
         if waiting:
             _write_images(records, place / IMAGES, root)
@@ -127,20 +127,12 @@ def _read_protocol(protocol: Protocol | str | os.PathLike[str]) -> tuple[Protoco
     return Protocol.load(source), source.read_text(encoding="utf-8")
 
 
-def _write(path: Path, text: str) -> None:
-    with atomic_write(path) as file:
-        file.write(text.encode())
-
-
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Lock the folder for one experiment; remove half-written files of a killed one."""
     import fcntl
 
-    try:
-        (folder / "cells").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be made ({error.strerror}).") from error
+    make_folder(folder / "cells")
     with (folder / ".lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bittern.checks import Float32Array
 from bittern.errors import FileError, InputError
 from bittern.io.files import atomic_write, existing_file, reading
-from bittern.io.npz import StoredArray, stored_arrays
+from bittern.io.npz import StoredArray, require_names, stored_arrays
 from bittern.registry import Registry
 
 FORMAT, VERSION = "bittern features", 1
@@ -111,8 +111,7 @@ def _about(source: Path, stored: Mapping[str, StoredArray]) -> dict[str, Any]:
             f"{source}: this version of the package does not read its format "
             f"({about.get('format')}, {about.get('version')})."
         )
-    if lacking := sorted({*OTHERS, *about["features"]} - set(stored)):
-        raise FileError(f"{source}: lacks {', '.join(lacking)}.")
+    require_names(source, sorted({*OTHERS, *about["features"]}), stored)
     return about
 
 

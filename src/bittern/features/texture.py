@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float32Array, check_count
+from bittern.checks import Float32Array, check_count, is_number
 from bittern.errors import InputError
 from bittern.features.base import ImageArray, ImageFeature
 
@@ -126,8 +126,7 @@ class Variance(ImageFeature):
     def _check(self) -> None:
         check_count(self.window, f"{self._title}: window", least=2, most=255)
         check_count(self.n_bins, f"{self._title}: n_bins", least=2, most=1024)
-        is_number = isinstance(self.largest, int | float | np.number)
-        if not is_number or isinstance(self.largest, bool) or not 0 < self.largest <= 127.5:
+        if not is_number(self.largest) or not 0 < self.largest <= 127.5:
             raise InputError(
                 f"{self._title}: largest must be a number above 0 and at most 127.5, "
                 f"got {self.largest!r}."

@@ -180,20 +180,6 @@ class Embedding:
         self.apart = rest + (bit[row] != bit[other])
 
 
-def best_weight(
-    kernel: Float64Array, rest: Float64Array, bit: Array, first: Array, other: Array, costs: Array
-) -> tuple[float, float]:
-    """The weight w whose bits ``rest + w * kernel > 0`` cost least, and the saving.
-
-    The saving is relative to the cost of the current bits ``bit``.
-    """
-    flat = kernel == 0
-    places = np.where(flat, np.inf, -rest / np.where(flat, 1, kernel))
-    signs = np.where(bit, 1, -1).astype(np.float32)
-    order = np.argsort(places, kind="stable")
-    return _sweep(kernel, rest, places, order, signs, first, other, costs)
-
-
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _descend(
     K: Float64Array,

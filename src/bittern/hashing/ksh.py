@@ -84,7 +84,7 @@ class KSH(KernelHasher):
         for k in track(range(self.n_bits), f"{self._title}: learning the bits"):
             relaxed = relaxation.best()
             smooth = _ascend(K, residual, relaxed, self.n_steps)
-            codes = [_signs(K @ a) for a in (relaxed, smooth)]
+            codes = [np.where(K @ a > 0, 1.0, -1.0) for a in (relaxed, smooth)]
             better = int(residual.agreement(codes[1]) > residual.agreement(codes[0]))
             projection[:, k] = (relaxed, smooth)[better]
             residual.subtract(codes[better])
@@ -145,10 +145,6 @@ class _Relaxation:
         """Replace R by R - h h'."""
         white = self._white @ h
         self._matrix -= np.outer(white, white)
-
-
-def _signs(values: Float64Array) -> Float64Array:
-    return np.where(values > 0, 1.0, -1.0)
 
 
 def _ascend(

@@ -21,7 +21,8 @@ from bittern.parallel import available_threads, run_blocks
 QUERIES = 48  # that scan the database together
 ENTRIES = 1 << 22  # at most, in the lists of a block of queries
 EVERYTHING: Mask = np.empty(0, np.bool_)  # the mask that allows all rows
-Part = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]  # sizes, rows, distances
+# Sizes (or places to write to), rows, distances.
+Part = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 
 class FlatIndex(Index):
@@ -121,12 +122,12 @@ class Scan(ABC):
             """Count first, then write every row to its place."""
             places = np.zeros((block.stop - block.start, radius + 1), np.int64)
             rows, distances = np.empty(0, np.int64), np.empty(0, np.int32)
-            self._find_within(queries[block], radius, mask, places, rows, distances)
+            self._find_within(queries[block], radius, mask, (places, rows, distances))
             sizes = places.sum(axis=1)
             if sizes.any():
                 rows, distances = np.empty(sizes.sum(), np.int64), np.empty(sizes.sum(), np.int32)
                 starts = (np.cumsum(places) - places.ravel()).reshape(places.shape)
-                self._find_within(queries[block], radius, mask, starts, rows, distances)
+                self._find_within(queries[block], radius, mask, (starts, rows, distances))
             return sizes, rows, distances
 
         blocks = query_blocks(slice(0, len(queries)), radius + 1, n_threads)
@@ -141,15 +142,7 @@ class Scan(ABC):
         """Offer all rows to ``nearest``."""
 
     @abstractmethod
-    def _find_within(
-        self,
-        queries: Words,
-        radius: int,
-        allowed: Mask,
-        places: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        distances: NDArray[np.int32],
-    ) -> None:
+    def _find_within(self, queries: Words, radius: int, allowed: Mask, out: Part) -> None:
         """Count the rows by distance if ``rows`` is empty; otherwise write them to ``places``."""
 
     @property
@@ -170,19 +163,9 @@ class Avx2Scan(Scan):
         lookups = scan_avx2.lookups_of(_packed(queries, self._n_bits))
         scan_avx2.find_nearest(queries, lookups, self._words, self._used, allowed, k, nearest)
 
-    def _find_within(
-        self,
-        queries: Words,
-        radius: int,
-        allowed: Mask,
-        places: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        distances: NDArray[np.int32],
-    ) -> None:
+    def _find_within(self, queries: Words, radius: int, allowed: Mask, out: Part) -> None:
         lookups = scan_avx2.lookups_of(_packed(queries, self._n_bits))
-        scan_avx2.find_within(
-            queries, lookups, self._words, self._used, radius, allowed, places, rows, distances
-        )
+        scan_avx2.find_within(queries, lookups, self._words, self._used, radius, allowed, *out)
 
 
 class PortableScan(Scan):
@@ -197,17 +180,8 @@ class PortableScan(Scan):
     def _find_nearest(self, queries: Words, allowed: Mask, k: int, nearest: NearestSoFar) -> None:
         scan.find_nearest(queries, len(self._words), self._used, allowed, k, nearest)
 
-    def _find_within(
-        self,
-        queries: Words,
-        radius: int,
-        allowed: Mask,
-        places: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        distances: NDArray[np.int32],
-    ) -> None:
-        n = len(self._words)
-        scan.find_within(queries, n, self._used, radius, allowed, places, rows, distances)
+    def _find_within(self, queries: Words, radius: int, allowed: Mask, out: Part) -> None:
+        scan.find_within(queries, len(self._words), self._used, radius, allowed, *out)
 
 
 def scan_for(n_bits: int) -> Scan:

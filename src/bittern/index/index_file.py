@@ -1,7 +1,4 @@
-"""The file of an index: one uncompressed ``.npz`` whose arrays can be mapped into memory.
-
-``numpy.savez`` does not align its arrays, so the zip members are written by hand.
-"""
+"""The file of an index: one uncompressed ``.npz`` whose arrays can be mapped into memory."""
 
 from __future__ import annotations
 
@@ -11,23 +8,20 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from bittern.codes import Codes
 from bittern.errors import FileError
 from bittern.index.items import Items
-from bittern.io.files import atomic_write, existing_file, reading
-from bittern.io.npz import StoredArray, stored_arrays
+from bittern.io.files import atomic_write, check_version, existing_file, reading
+from bittern.io.npz import StoredArray, stored_arrays, to_native, write_aligned
 
 FORMAT, VERSION = "bittern index", 1
 HEAD = "index"  # the array that holds the JSON, as bytes
 BUILT = "built."  # prefix of arrays that the index built from its items
-ALIGNMENT = 64  # bytes, a line of the cache: mapped words must not straddle two
-FIXED_HEADER, ZIP64_EXTRA = 30, 20  # bytes of a member's header besides its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +55,7 @@ def write(
     arrays |= {BUILT + name: array for name, array in built.items()}
     with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
-            _write_aligned(archive, file, f"{name}.npy", array)
+            write_aligned(archive, file, name, array)
 
 
 def read(path: str | os.PathLike[str], *, mmap: bool) -> StoredIndex:
@@ -74,11 +68,7 @@ def read(path: str | os.PathLike[str], *, mmap: bool) -> StoredIndex:
         head = json.loads(stored[HEAD].load().tobytes())
         if head.get("format") != FORMAT:
             raise FileError(f"{source}: not an index that save() wrote.")
-        if head.get("version") != VERSION:
-            raise FileError(
-                f"{source}: was written by another version of this package "
-                f"(format {head.get('version')}, this one reads {VERSION})."
-            )
+        check_version(source, head.get("version"), VERSION)
         arrays = {name: _read(array, mmap) for name, array in stored.items() if name != HEAD}
         with restoring(source):
             items = _items(head, arrays.pop("words"), arrays.pop("ids"))
@@ -111,18 +101,4 @@ def _read(array: StoredArray, mmap: bool) -> NDArray[Any]:
     arrays, and none of them writes to it.
     """
     values = array.map("c") if mmap and array.offset is not None else array.load()
-    return np.asarray(np.ascontiguousarray(values)).astype(
-        values.dtype.newbyteorder("="), copy=False
-    )
-
-
-def _write_aligned(
-    archive: zipfile.ZipFile, file: BinaryIO, name: str, array: NDArray[Any]
-) -> None:
-    """Write one member whose data begin at a multiple of ALIGNMENT, padded by an extra field."""
-    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-    begin = file.tell() + FIXED_HEADER + len(name) + ZIP64_EXTRA + 4
-    padding = -begin % ALIGNMENT
-    info.extra = b"\x00\x00" + padding.to_bytes(2, "little") + bytes(padding)
-    with archive.open(info, "w", force_zip64=True) as stream:
-        npy.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
+    return to_native(np.asarray(np.ascontiguousarray(values)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -38,12 +38,12 @@ class NamedArray:
         return f"{self.dtype} ({', '.join(map(str, self.shape))})"
 
 
-class ArrayTable(Mapping[str, NamedArray]):
+class ArrayTable(Registry[NamedArray]):
     """The arrays of one file or folder."""
 
     def __init__(self, path: Path, entries: Mapping[str, NamedArray]) -> None:
+        super().__init__("array", entries)
         self.path = path
-        self._entries = dict(entries)
 
     def __getitem__(self, name: str) -> NamedArray:
         try:
@@ -57,12 +57,6 @@ class ArrayTable(Mapping[str, NamedArray]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
 
     def listed(self) -> str:
         """Names, types and shapes, for messages."""

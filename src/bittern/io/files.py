@@ -42,6 +42,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write UTF-8 text, whole or not at all."""
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
 def make_folder(path: Path) -> Path:
     """The folder, created with its parents if it is missing."""
     try:
@@ -79,9 +85,21 @@ def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     except BitternError:
         raise
     except (Exception, MemoryError) as error:
-        reason = str(error).strip().splitlines()
-        said = reason[0] if reason else type(error).__name__
-        raise FileError(f"{path}: not a readable {kind} ({said}).") from error
+        raise FileError(f"{path}: not a readable {kind} ({reason_of(error)}).") from error
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line of what an error says; its type if it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def check_version(path: str | os.PathLike[str], found: object, version: int) -> None:
+    """Refuse a file whose format has another version than this package reads."""
+    if found != version:
+        raise FileError(
+            f"{path}: was written by another version of this package "
+            f"(format {found}, this one reads {version})."
+        )
 
 
 def refuse_excess(path: str | os.PathLike[str], promised: int, stored: int, what: str) -> None:

@@ -106,7 +106,7 @@ def variables_in(
         matrix = element.content
         position = element.end
         if element.kind == COMPRESSED:
-            position = min(position, _unpadded_end(element, content))
+            position = min(position, _unpadded_end(element))
             if _name(_unpacked(path, matrix, order, PREFIX), order) not in wanted:
                 continue
             matrix = _unpacked(path, matrix, order)
@@ -140,7 +140,7 @@ def _matlab_73(source: Path, needed: Sequence[str]) -> dict[str, NDArray[Any]]:
     return {name: stored[name].read().T for name in needed if name in stored}
 
 
-def _unpadded_end(element: Element, content: memoryview) -> int:
+def _unpadded_end(element: Element) -> int:
     """Compressed variables follow each other without padding."""
     return element.end - -len(element.content) % 8
 

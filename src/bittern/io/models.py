@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import FileError, InputError
-from bittern.io.files import existing_file, reading
+from bittern.io.files import check_version, existing_file, reading
 from bittern.io.npz import stored_arrays, write_arrays
 
 PLAIN = (bool, int, float, str, type(None))
@@ -69,11 +69,7 @@ class ModelFormat:
             return head
         if head.get("format") != self.title:
             raise FileError(f"{source}: not a {self._noun} that save() wrote.")
-        if head.get("version") != self.version:
-            raise FileError(
-                f"{source}: another version of this package wrote it "
-                f"(format {head.get('version')}, this one reads {self.version})."
-            )
+        check_version(source, head.get("version"), self.version)
         return head["model"]
 
     def _encoded(self, model: Any, prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ MOST_HEADER = 1 << 16  # bytes
 LOCAL_HEADER = 30  # bytes of a zip member's header before its name
 ZIP64_EXTRA = 20  # bytes that a size beyond 32 bits takes after the name
 PADDING = b"\x35\xd9"  # id of the extra field that aligns the numbers
-ALIGNMENT = 64  # bytes
+ALIGNMENT = 64  # bytes, a line of the cache: mapped words must not straddle two
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,13 @@ def read_arrays(
     return {name: to_native(stored[name].load()) for name in names}
 
 
-def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
+def write_arrays(
+    path: str | os.PathLike[str], arrays: Mapping[str, Any], *, compressed: bool = False
+) -> None:
     """Write an ``.npz`` file, whole or not at all; arrays of objects are errors."""
     with atomic_write(path) as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        save = np.savez_compressed if compressed else np.savez
+        save(file, allow_pickle=False, **arrays)
 
 
 def require_names(

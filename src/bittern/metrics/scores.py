@@ -250,7 +250,7 @@ class Scores(Mapping[str, Score]):
 
     def to_json(self, **options: Any) -> str:
         """JSON text, one object per metric; undefined values are null."""
-        plain = [_without_nan(score.to_dict()) for score in self.values()]
+        plain = [with_nulls(score.to_dict()) for score in self.values()]
         return json.dumps(plain, allow_nan=False, **options)
 
     def to_csv(self) -> str:
@@ -309,12 +309,12 @@ def _range(pair: tuple[float, float] | None) -> str:
     return f"[{pair[0]:.4f}, {pair[1]:.4f}]"
 
 
-def aligned(rows: list[list[str]]) -> list[str]:
-    """Rows as text: the first column aligned left, the others right."""
+def aligned(rows: list[list[str]], n_left: int = 1) -> list[str]:
+    """Rows as text: the first ``n_left`` columns aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
+            cell.ljust(width) if i < n_left else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
@@ -325,9 +325,12 @@ def _latex(cell: str) -> str:
     return cell.replace("_", r"\_").replace("%", r"\%")
 
 
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(entry) for entry in value]
-    return None if isinstance(value, float) and np.isnan(value) else value
+def with_nulls(value: Any) -> Any:
+    """A value as JSON has it: NaN is None, and a NumPy number is Python's."""
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, Mapping):
+        return {key: with_nulls(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_nulls(entry) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value

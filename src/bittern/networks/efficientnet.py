@@ -108,15 +108,9 @@ def _stages() -> Iterator[nn.Module]:
 
 
 def _unit(
-    n_in: int,
-    n_out: int,
-    kernel: int,
-    *,
-    stride: int = 1,
-    groups: int = 1,
-    ceiling: float | None = 6,
+    n_in: int, n_out: int, kernel: int, ceiling: float | None = 6, **more: int
 ) -> NormalisedConvolution:
-    unit = NormalisedConvolution(n_in, n_out, kernel, stride=stride, groups=groups, ceiling=ceiling)
+    unit = NormalisedConvolution(n_in, n_out, kernel, ceiling=ceiling, **more)
     assert unit.norm is not None
     unit.norm.eps, unit.norm.momentum = 1e-3, 0.01  # as in the original
     return unit

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, import_extra
 from bittern.errors import FileError, InputError, MissingExtraError
-from bittern.io.files import atomic_write, existing_file, reading
+from bittern.io.files import atomic_write, existing_file, make_folder, reading, reason_of
 from bittern.networks import require_torch
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class OnnxModel:
         except Exception as error:  # ONNX Runtime does not export its exception types
             raise InputError(
                 f"{self._title}: the model failed on images of shape {images.shape} "
-                f"({_first_line(error)})."
+                f"({reason_of(error)})."
             ) from error
         return self._rows(values, len(images))[:n]
 
@@ -86,10 +86,7 @@ def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
     path = cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
     if not path.exists():
         content = _exported_lite0(title)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"{path.parent}: cannot be created ({error.strerror}).") from error
+        make_folder(path.parent)
         with atomic_write(path) as file:
             file.write(content)
     return path
@@ -148,10 +145,6 @@ def _sides(sides: tuple[Any, ...], title: str) -> tuple[int, int] | None:
             f"{title}: the model must fix both height and width or neither, got {sides}."
         )
     return (sides[0], sides[1]) if all(fixed) else None
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _exported_lite0(title: str) -> bytes:

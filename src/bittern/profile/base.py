@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_type
+from bittern.checks import check_type, chosen_queries
 from bittern.codes import Codes
-from bittern.errors import FileError, InputError, PositionError
-from bittern.io.files import atomic_write, existing_file, reading
+from bittern.errors import FileError, InputError
+from bittern.io.files import existing_file, reading
+from bittern.io.npz import stored_arrays, write_arrays
 from bittern.io.trec import Qrels, Run, read_qrels, read_run
 from bittern.parallel import Progress
 from bittern.profile.counting import count_codes
@@ -155,13 +156,8 @@ class TieProfile:
     def load(cls, path: str | os.PathLike[str]) -> TieProfile:
         """Read what :meth:`save` wrote."""
         source = existing_file(path)
-        with (
-            reading(source, "tie profile"),
-            source.open("rb") as file,
-            np.load(file, allow_pickle=False) as archive,
-        ):
-            arrays = {name: archive[name] for name in archive.files}
-        fields: dict[str, Any] = {n: a for n, a in arrays.items() if not n.startswith(TREC)}
+        arrays: dict[str, Any] = {n: array.load() for n, array in stored_arrays(source).items()}
+        fields = {n: a for n, a in arrays.items() if not n.startswith(TREC)}
         trec = {n.removeprefix(TREC): a for n, a in arrays.items() if n.startswith(TREC)}
         if "is_compact" not in fields or "counts" not in fields:
             raise FileError(f"{source}: not a tie profile; it has the arrays {sorted(arrays)}.")
@@ -182,8 +178,7 @@ class TieProfile:
                 value = getattr(part, name, None)
                 if value is not None:
                     arrays[prefix + name] = value
-        with atomic_write(path) as file:
-            np.savez_compressed(file, **arrays)
+        write_arrays(path, arrays, compressed=True)
 
     @property
     def n_queries(self) -> int:
@@ -212,12 +207,7 @@ class TieProfile:
 
     def take(self, queries: Any) -> TieProfile:
         """The profile of some queries, chosen by a slice, mask or positions."""
-        try:
-            chosen = np.atleast_1d(np.arange(self.n_queries)[queries])
-        except IndexError as error:
-            raise PositionError(
-                f"TieProfile: no such queries among {self.n_queries}: {error}."
-            ) from None
+        chosen = chosen_queries(queries, self.n_queries, "TieProfile")
         return replace(
             self,
             counts=self.counts[chosen],

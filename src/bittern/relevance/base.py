@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_count, check_labels, check_positions
-from bittern.errors import InputError, PositionError
+from bittern.checks import check_count, check_labels, check_positions, chosen_queries
+from bittern.errors import InputError
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -146,12 +146,7 @@ class Relevance(ABC):
 
     def take(self, queries: Any) -> Self:
         """The ground truth of some queries, chosen by a slice or positions."""
-        try:
-            chosen = np.atleast_1d(np.arange(self.n_queries)[queries])
-        except IndexError as error:
-            raise PositionError(
-                f"Relevance: no such queries among {self.n_queries}: {error}."
-            ) from None
+        chosen = chosen_queries(queries, self.n_queries, "Relevance")
         excluded = None if self.excluded is None else self.excluded[chosen]
         return replace(self._take(chosen), n_queries=len(chosen), excluded=excluded)
 

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import Float64Array, check_array, check_count, check_vectors, row_blocks
+from bittern.checks import (
+    Float64Array,
+    check_array,
+    check_count,
+    check_vectors,
+    row_blocks,
+    squared_lengths,
+    to_unit_length,
+)
 from bittern.errors import InputError
 from bittern.relevance.base import MEMORY
 from bittern.relevance.sparse import MAX_GAIN, SparseRelevance
@@ -130,10 +138,10 @@ class _Distances:
         self._queries, self._database = q, d
         self._centre = d.mean(axis=0, dtype=np.float64) if not self._cosine else 0.0
         self._database_squares = np.concatenate(
-            [_squares(self._rows(d, rows)) for rows in self._database_blocks()]
+            [squared_lengths(self._rows(d, rows)) for rows in self._database_blocks()]
         )
         query_squares = [
-            _squares(self._rows(q, rows)) for rows in row_blocks(len(q), 8 * q.shape[1])
+            squared_lengths(self._rows(q, rows)) for rows in row_blocks(len(q), 8 * q.shape[1])
         ]
         largest = max(float(s.max()) for s in (*query_squares, self._database_squares))
         #: bound on the rounding error of a squared distance from matrix products
@@ -149,7 +157,7 @@ class _Distances:
                 d = self._rows(self._database, part)
                 np.matmul(q, d.T, out=block[:, part])
             block *= -2
-            block += _squares(q)[:, None]
+            block += squared_lengths(q)[:, None]
             block += self._database_squares
             yield rows, block
 
@@ -183,7 +191,7 @@ class _Distances:
         for some in row_blocks(len(row), 24 * self._queries.shape[1], self._memory):
             q = self._unit(self._queries[rows.start + row[some]].astype(np.float64))
             d = self._unit(self._database[column[some]].astype(np.float64))
-            out[some] = _squares(q - d)
+            out[some] = squared_lengths(q - d)
         return out
 
     def _rows(self, vectors: NDArray[Any], rows: slice) -> Float64Array:
@@ -191,12 +199,7 @@ class _Distances:
         return self._unit(vectors[rows].astype(np.float64)) - self._centre
 
     def _unit(self, rows: Float64Array) -> Float64Array:
-        if not self._cosine:
-            return rows
-        lengths = np.sqrt(_squares(rows))
-        if not lengths.all():
-            raise InputError(f"{self._owner}: cosine distance needs rows that are not all zero.")
-        return rows / lengths[:, None]
+        return to_unit_length(rows, self._owner) if self._cosine else rows
 
     def _database_blocks(self) -> list[slice]:
         return row_blocks(self.n_database, 16 * self._database.shape[1], self._memory // 4)
@@ -264,7 +267,3 @@ def _check_scale(vectors: NDArray[Any], owner: str) -> None:
             f"{owner}: the largest entry must be in {1 / LARGEST:g} … {LARGEST:g}, "
             f"got {largest:g}; rescale them."
         )
-
-
-def _squares(rows: Float64Array) -> Float64Array:
-    return np.einsum("ij,ij->i", rows, rows)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import isnan
 
 from bittern.analysis import Difference, Differences
+from bittern.metrics.scores import aligned
 from bittern.report.markdown import markdown_text
-from bittern.report.results_table import DIGITS, aligned, metric_title
+from bittern.report.results_table import DIGITS, metric_title, number
 
 HEADINGS = ("method", "length", "runs", "first", "second", "difference", "95 % interval", "p")
 
@@ -14,7 +15,7 @@ HEADINGS = ("method", "length", "runs", "first", "second", "difference", "95 % i
 def differences_to_text(found: Differences) -> str:
     """The two titles, a row for each method and length, and a sentence."""
     rows = [list(HEADINGS), *map(_cells, found.rows)]
-    lines = aligned(rows, n_left=2)
+    lines = [line.rstrip() for line in aligned(rows, n_left=2)]
     rule = "─" * max(map(len, lines))
     table = "\n".join([lines[0], rule, *lines[1:], rule])
     return f"{_titles(found)}\n\n{table}\n{differences_in_words(found)}\n"
@@ -58,8 +59,8 @@ def _cells(row: Difference) -> list[str]:
         row.method,
         length,
         str(row.n_runs),
-        _number(row.first),
-        _number(row.second),
+        number(row.first, DIGITS),
+        number(row.second, DIGITS),
         _signed(row.difference),
         "–" if isnan(low) else f"{_signed(low)} to {_signed(high)}",
         "–" if isnan(row.p_value) else f"{row.p_value:.3f}",
@@ -73,10 +74,6 @@ def _change(row: Difference) -> str:
 
 def _shown(cell: str) -> str:
     return cell if set(cell) <= {"-", ":"} else markdown_text(cell)
-
-
-def _number(value: float) -> str:
-    return "–" if isnan(value) else f"{value:.{DIGITS}f}"
 
 
 def _signed(value: float) -> str:

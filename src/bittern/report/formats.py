@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import asdict
 from math import isnan
 from typing import Any
 
@@ -47,22 +48,9 @@ def to_csv(records: Records | Analysis) -> str:
 
 
 def _row(one: Summary) -> dict[str, Any]:
-    pessimistic, optimistic = one.spread or (None, None)
-    values = {
-        "method": one.method,
-        "n_bits": one.n_bits,
-        "metric": one.metric,
-        "mean": one.mean,
-        "deviation": one.deviation,
-        "low": one.interval[0],
-        "high": one.interval[1],
-        "pessimistic": pessimistic,
-        "optimistic": optimistic,
-        "n_runs": one.n_runs,
-        "n_queries": one.n_queries,
-        "undefined": one.undefined,
-    }
-    return {name: "" if _is_undefined(value) else value for name, value in values.items()}
+    values = asdict(one) | {"low": one.interval[0], "high": one.interval[1]}
+    values["pessimistic"], values["optimistic"] = one.spread or (None, None)
+    return {name: "" if _is_undefined(values[name]) else values[name] for name in COLUMNS}
 
 
 def _is_undefined(value: Any) -> bool:

@@ -90,47 +90,16 @@ LETTERS = {
     "²": "$^2$",
     "³": "$^3$",
     "†": r"$\dagger$",
-    "α": r"$\alpha$",
-    "β": r"$\beta$",
-    "γ": r"$\gamma$",
-    "δ": r"$\delta$",
-    "ε": r"$\epsilon$",
-    "ζ": r"$\zeta$",
-    "η": r"$\eta$",
-    "θ": r"$\theta$",
-    "κ": r"$\kappa$",
-    "λ": r"$\lambda$",
-    "μ": r"$\mu$",
-    "µ": r"$\mu$",
-    "ν": r"$\nu$",
-    "ξ": r"$\xi$",
-    "π": r"$\pi$",
-    "ρ": r"$\rho$",
-    "σ": r"$\sigma$",
-    "τ": r"$\tau$",
-    "φ": r"$\phi$",
-    "χ": r"$\chi$",
-    "ψ": r"$\psi$",
-    "ω": r"$\omega$",
-    "Γ": r"$\Gamma$",
-    "Δ": r"$\Delta$",
-    "Θ": r"$\Theta$",
-    "Λ": r"$\Lambda$",
-    "Π": r"$\Pi$",
-    "Σ": r"$\Sigma$",
-    "Φ": r"$\Phi$",
-    "Ψ": r"$\Psi$",
-    "Ω": r"$\Omega$",
-    "ß": r"\ss{}",
-    "ø": r"\o{}",
-    "Ø": r"\O{}",
-    "æ": r"\ae{}",
-    "Æ": r"\AE{}",
-    "œ": r"\oe{}",
-    "Œ": r"\OE{}",
-    "ł": r"\l{}",
-    "Ł": r"\L{}",
 }
+GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu mu nu xi pi rho sigma tau phi "
+    "chi psi omega Gamma Delta Theta Lambda Pi Sigma Phi Psi Omega"
+)
+LATIN = "ss o O ae AE oe OE l L"
+LETTERS |= dict(
+    zip("αβγδεζηθκλμµνξπρστφχψωΓΔΘΛΠΣΦΨΩ", (rf"$\{n}$" for n in GREEK.split()), strict=True)
+)
+LETTERS |= dict(zip("ßøØæÆœŒłŁ", (rf"\{n}{{}}" for n in LATIN.split()), strict=True))
 ACCENTS = dict(
     zip(
         "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327",

@@ -15,7 +15,7 @@ from bittern.analysis import Analysis, ClassMeans, analyse
 from bittern.analysis.analysis import n_leaks
 from bittern.experiments.record import Record
 from bittern.experiments.records import PROTOCOL, Records
-from bittern.io.files import atomic_write
+from bittern.io.files import write_text
 from bittern.io.toml import to_toml
 from bittern.report.charts import Figure, chart_style
 from bittern.report.figures import FIGURES
@@ -56,9 +56,7 @@ class Table:
 
 def write_page(records: Records | Analysis, path: str | os.PathLike[str]) -> None:
     """Write the page as one self-contained HTML file, completely or not at all."""
-    content = page_of(records).encode()
-    with atomic_write(path) as file:
-        file.write(content)
+    write_text(path, page_of(records))
 
 
 def page_of(records: Records | Analysis) -> str:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite, isnan
-from typing import TYPE_CHECKING
 
 from bittern.analysis import Analysis, Summary, Verdicts, analyse
 from bittern.errors import InputError
 from bittern.experiments.records import Records
 from bittern.metrics import METRICS, parse
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
+from bittern.metrics.scores import aligned
 
 DIGITS = 4
 
@@ -201,42 +197,10 @@ def to_text(records: Records | Analysis, metric: str | None = None) -> str:
     rows = [["method", *table.headings]]
     rows += [[method, *map(_cell, row)] for method, row in table.rows.items()]
     rows[0][1:] = [f"{heading}  " for heading in rows[0][1:]]  # headings end above the digits
-    lines = aligned(rows)
+    lines = [line.rstrip() for line in aligned(rows)]
     rule = "─" * max(map(len, lines))
     parts = [table.caption, "", lines[0], rule, *lines[1:], rule, _legend(table), missing(analysis)]
     return "\n".join(parts).rstrip() + "\n"
-
-
-def terminal_table(records: Records | Analysis, metric: str | None = None) -> Table:
-    """The same for a terminal, the best in bold."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = results_table(records, metric)
-    shown = Table(
-        title=Text(table.caption),
-        caption=Text(_legend(table)),
-        title_justify="left",
-        caption_justify="left",
-    )
-    for heading in ["method", *table.headings]:
-        shown.add_column(heading)
-    for method, row in table.rows.items():
-        cells = [Text(_cell(e), style="bold" if e and e.is_best else "") for e in row]
-        shown.add_row(Text(method), *cells)
-    return shown
-
-
-def aligned(rows: list[list[str]], n_left: int = 1) -> list[str]:
-    """The first ``n_left`` columns aligned to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if i < n_left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _legend(table: ResultsTable) -> str:

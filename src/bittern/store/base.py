@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from bittern.checks import check_array, check_count, check_same_length
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.index.hits import Hits
+from bittern.io.files import check_version
 from bittern.store.metadata import Columns, Metadata, columns_of
 from bittern.store.recipe import Recipe
 
@@ -231,10 +233,22 @@ class Collection(ABC):
     def _export(self, path: str | os.PathLike[str]) -> None: ...
 
     @abstractmethod
+    def _entry(self, name: str) -> bytes:
+        """What is stored with the collection under that name."""
+
+    @abstractmethod
     def _details(self) -> dict[str, Any]: ...
 
     @abstractmethod
     def _close(self) -> None: ...
+
+    def _head(self) -> dict[str, Any]:
+        """The description, checked: it may be of something else, or of a later version."""
+        head: dict[str, Any] = json.loads(self._entry("head"))
+        if head.get("format") != FORMAT:
+            raise FileError(f"{self.place}: is a database, but not a collection.")
+        check_version(self.place, head.get("version"), VERSION)
+        return head
 
     def _check_items(self, things: Any, metadata: Metadata) -> tuple[Codes, Columns]:
         self._check_writable()
@@ -280,17 +294,6 @@ def new_head(n_bits: int, recipe: Recipe, draft: str | None) -> dict[str, Any]:
         "recipe": recipe.names(),
         "draft": draft,
     }
-
-
-def check_head(head: dict[str, Any], place: str) -> None:
-    """Raise FileError unless this version can read the description."""
-    if head.get("format") != FORMAT:
-        raise FileError(f"{place}: is a database, but not a collection.")
-    if head.get("version") != VERSION:
-        raise FileError(
-            f"{place}: was written by another version of this package "
-            f"(format {head.get('version')}, this one reads {VERSION})."
-        )
 
 
 def _distinct(ids: ArrayLike, n: int) -> Ids:

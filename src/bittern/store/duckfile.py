@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 from bittern.checks import import_extra
 from bittern.errors import BitternError, FileError
-from bittern.io.files import existing_file
+from bittern.io.files import existing_file, reason_of
 
 DAMAGE = "Corrupt database file|Could not read enough bytes|Could not read all|truncated"
 _open_for_writing: set[str] = set()  # paths, in this process
@@ -158,9 +158,7 @@ def first_line(error: Exception) -> str:
     """DuckDB's message without the error type before it and the advice after it."""
     if re.search(DAMAGE, str(error)):
         return "it is damaged or incomplete"
-    lines = str(error).strip().splitlines()
-    message = re.sub(r"^[A-Za-z ]+ Error: ", "", lines[0]) if lines else type(error).__name__
-    return message.rstrip(" .!")
+    return re.sub(r"^[A-Za-z ]+ Error: ", "", reason_of(error)).rstrip(" .!")
 
 
 def quoted(text: str, mark: str = "'") -> str:

@@ -19,7 +19,7 @@ from bittern.index.base import Index
 from bittern.index.hits import Hits
 from bittern.index.multi_index import MultiIndex
 from bittern.io.files import existing_file, reading
-from bittern.store.base import TITLE, Collection, Ids, Items, check_head, new_head
+from bittern.store.base import TITLE, Collection, Ids, Items, new_head
 from bittern.store.duckfile import DuckFile, duckdb_library, first_line, quoted
 from bittern.store.metadata import IN_JSON, Column, Columns, value_of
 from bittern.store.recipe import Recipe
@@ -311,9 +311,7 @@ class EmbeddedCollection(Collection):
         tables = {name for (name,) in self._file.rows("SELECT table_name FROM duckdb_tables()")}
         if not {"bittern", "codes", "metadata"} <= tables:
             raise FileError(f"{self._file.path}: is a DuckDB file, but not a collection.")
-        head: dict[str, Any] = json.loads(self._entry("head"))
-        check_head(head, self.place)
-        return head
+        return super()._head()
 
     def _entry(self, name: str) -> bytes:
         rows = self._file.rows("SELECT value FROM bittern WHERE name = ?", [name])

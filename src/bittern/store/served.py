@@ -19,7 +19,7 @@ from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.index.hits import FAR, NONE, Hits
 from bittern.io.files import existing_file
-from bittern.store.base import TITLE, Collection, Ids, Items, check_head, new_head
+from bittern.store.base import TITLE, Collection, Ids, Items, new_head
 from bittern.store.conditions import to_milvus
 from bittern.store.metadata import Columns, rows_of
 from bittern.store.milvus import (
@@ -320,11 +320,6 @@ class ServedCollection(Collection):
                 rows.extend(page)
             pages.close()
         return rows
-
-    def _head(self) -> dict[str, Any]:
-        head: dict[str, Any] = json.loads(self._entry("head"))
-        check_head(head, self.place)
-        return head
 
     def _entry(self, name: str) -> bytes:
         """The bytes that :func:`put_entry` stored under that name."""

@@ -28,7 +28,7 @@ from bittern.data.images import ImageFiles, ZipImages, list_images
 from bittern.data.readers import folder as folders
 from bittern.data.rows import Rows
 from bittern.errors import FileError, InputError
-from bittern.io.npz import read_arrays
+from bittern.io.npz import read_arrays, require_names
 from bittern.registry import Registry
 
 PER_CLASS = 100  # of Corel-1000
@@ -77,7 +77,7 @@ def _read(root: Path) -> Dataset:
         return replace(folders.load(root), **_about("corel"))
     images = _images(root)
     if images.numbers is not None and len({name.parent for name in images.names}) == 1:
-        return _corel1000(root, images, COREL1000_NAMES)
+        return _corel1000(images, COREL1000_NAMES)
     if isinstance(images.rows, ImageFiles):
         return _by_folder(root, images)
     raise FileError(f"{root}: has a zip file of images but no labels.npz.")
@@ -128,13 +128,13 @@ def _labelled(root: Path, images: _Images) -> Dataset:
         return _corel5k(path, images, arrays)
     if not {"label", "names"} <= arrays.keys():
         raise FileError(f"{path}: has neither label and names nor {', '.join(_COREL5K_KEYS)}.")
-    dataset = _corel1000(root, images, tuple(map(str, arrays["names"].reshape(-1))))
+    dataset = _corel1000(images, tuple(map(str, arrays["names"].reshape(-1))))
     if dataset.labels is None or not np.array_equal(arrays["label"], dataset.labels):
         raise FileError(f"{path}: label must be the image's number // {PER_CLASS}, in order.")
     return dataset
 
 
-def _corel1000(root: Path, images: _Images, names: tuple[str, ...]) -> Dataset:
+def _corel1000(images: _Images, names: tuple[str, ...]) -> Dataset:
     numbers = images.numbers
     if numbers is None or not np.array_equal(numbers, np.arange(len(numbers))):
         raise FileError(f"{images.source}: images must be numbered 0, 1, 2, … without a gap.")
@@ -185,8 +185,7 @@ def _corel5k(path: Path, images: _Images, arrays: dict[str, NDArray[Any]]) -> Da
 
 
 def _refuse_odd_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    if missing := [key for key in _COREL5K_KEYS if key not in arrays]:
-        raise FileError(f"{path}: lacks {', '.join(missing)}.")
+    require_names(path, _COREL5K_KEYS, arrays)
     n = arrays["image_id"].size
     n_words = arrays["words"].size
     shapes = {"image_id": (n,), "category": (n,), "is_test": (n,), "annot": (n, n_words)}

@@ -52,7 +52,8 @@ def load(
     rows = None if table is None else read_manifest(table, root)
     paths = found.paths if rows is None else tuple(row.path for row in rows)
     if not paths:
-        raise FileError(f"{root}: has no images; an image's name ends in {_some_suffixes()}.")
+        suffixes = ", ".join(sorted(SUFFIXES))
+        raise FileError(f"{root}: has no images; an image's name ends in {suffixes}.")
     notes = [f"{len(paths):,} images; {found.skipped()}."]
     sets, classes = classes_by_folder(paths)
     tags: dict[str, Any] = {}
@@ -191,10 +192,6 @@ def _tags(rows: Sequence[ManifestRow]) -> dict[str, Any]:
     ones = np.ones(len(columns), bool)
     tags = csr_array((ones, np.array(columns), indptr), (len(rows), len(names)))
     return {"tags": tags, "tag_names": tuple(names)}
-
-
-def _some_suffixes() -> str:
-    return ", ".join(sorted(SUFFIXES))
 
 
 SPEC = DatasetSpec(

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from bittern.checks import PositionArray, check_count, check_positions, check_same_length
 from bittern.data.dataset import Dataset
 from bittern.errors import FileError, InputError
-from bittern.io.files import atomic_write, existing_file
+from bittern.io.files import existing_file
+from bittern.io.npz import stored_arrays, write_arrays
 from bittern.registry import Registry
 
 if TYPE_CHECKING:
@@ -120,21 +121,18 @@ class Split:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         rest = {name: value for name, value in values.items() if name not in arrays}
         head = {"kind": type(self).__name__, "fingerprint": self.fingerprint, "fields": rest}
-        with atomic_write(path) as file:
-            text = np.array(json.dumps(head))
-            np.savez_compressed(file, allow_pickle=False, split=text, **arrays)
+        write_arrays(path, {"split": np.array(json.dumps(head)), **arrays}, compressed=True)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Split:
         """Read a file of :meth:`save` and verify its fingerprint."""
         source = existing_file(path)
+        arrays: dict[str, Any] = {n: array.load() for n, array in stored_arrays(source).items()}
         try:
-            with source.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                arrays: dict[str, Any] = {name: stored[name] for name in stored.files}
             head = json.loads(str(arrays.pop("split")))
             split = _kinds()[head["kind"]](**arrays, **head["fields"])
             fingerprint = head["fingerprint"]
-        except Exception as error:  # zip, deflate, NumPy and JSON raise a dozen kinds of errors
+        except Exception as error:  # JSON and the split itself raise many kinds of errors
             raise FileError(f"{source}: not a readable split ({error}).") from error
         if split.fingerprint != fingerprint:
             raise FileError(

@@ -54,16 +54,8 @@ def standard(
     fifth, a tenth and a fifth of the items if that is fewer.  Each drawn set is balanced by class;
     the database is the rest, as balanced as the dataset.
     """
-    sizes = _sizes_or_defaults(
-        "standard",
-        len(dataset),
-        {
-            "queries": queries,
-            "train": train,
-            "validation_queries": validation_queries,
-            "validation_database": validation_database,
-        },
-    )
+    asked = (queries, train, validation_queries, validation_database)
+    sizes = _sizes_or_defaults("standard", len(dataset), asked)
     return seen_database("standard", dataset, shuffler, sizes, balance_of(dataset, balanced))
 
 
@@ -85,12 +77,7 @@ def improved(
     drawn balanced too.  For one ``random_state`` and run, all sets except the database are the same
     as in ``standard``, so that the effect of a seen database can be measured pairwise.
     """
-    asked = {
-        "queries": queries,
-        "train": train,
-        "validation_queries": validation_queries,
-        "validation_database": validation_database,
-    }
+    asked = (queries, train, validation_queries, validation_database)
     sizes = _sizes_or_defaults("improved", len(dataset), asked)
     balance = balance_of(dataset, balanced)
     items = np.arange(len(dataset))
@@ -164,11 +151,10 @@ def seen_database(
     )
 
 
-def _sizes_or_defaults(name: str, n: int, asked: Mapping[str, int | None]) -> dict[str, int]:
+def _sizes_or_defaults(name: str, n: int, asked: tuple[int | None, ...]) -> dict[str, int]:
     """The given sizes; the default for None."""
     sizes = {}
-    for what, size in asked.items():
-        most, share = DEFAULTS[what]
+    for (what, (most, share)), size in zip(DEFAULTS.items(), asked, strict=True):
         sizes[what] = min(most, n // share) if size is None else size
         if size is None and not sizes[what]:
             raise InputError(

@@ -7,10 +7,9 @@ from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from bittern.checks import check_choice, check_count
+from bittern.checks import check_choice, check_count, is_number
 from bittern.codes import MAX_BITS
 from bittern.errors import InputError
 from bittern.experiments.advice.data import METRICS, draw_sample
@@ -91,17 +90,13 @@ def _show_nothing(done: int, total: int, note: str) -> None:
 
 def _check_numbers(target: Any, budget: Any, has_labels: bool) -> None:
     most = 2 if has_labels else 1  # codes that learn from labels may beat the vectors
-    if not _is_number(target) or not 0 < target <= most:
+    if not is_number(target) or not 0 < target <= most:
         raise InputError(
             f"advise: target must be a share above 0 and at most {most}, such as 0.95 for 95 %, "
             f"got {target!r}."
         )
-    if not _is_number(budget) or not budget > 0:
+    if not is_number(budget) or not budget > 0:
         raise InputError(f"advise: budget must be a number of seconds above 0, got {budget!r}.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _methods(methods: str | Iterable[str] | None, has_labels: bool) -> tuple[str, ...]:

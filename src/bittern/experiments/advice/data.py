@@ -18,6 +18,8 @@ from bittern.checks import (
     check_labels,
     check_vectors,
     row_blocks,
+    squared_lengths,
+    to_unit_length,
 )
 from bittern.errors import FileError, InputError
 from bittern.io.npz import stored_arrays
@@ -190,23 +192,12 @@ def _finite(given: Any, rows: PositionArray) -> NDArray[np.floating[Any]]:
 def _distances(queries: Float64Array, items: Float64Array, metric: str) -> Iterator[Float64Array]:
     """Blocks of squared distances, which rank the items as the metric does."""
     if metric == "cosine":
-        queries, items = _unit(queries), _unit(items)
+        queries, items = to_unit_length(queries, "advise"), to_unit_length(items, "advise")
     else:
         # Near the origin rounding loses less; whole numbers stay whole, so their ties stay ties.
         centre = np.round(items.mean(axis=0))
         queries, items = queries - centre, items - centre
-    squares = _squares(items)
+    squares = squared_lengths(items)
     for some in row_blocks(len(queries), 8 * len(items), BLOCK):
         q = queries[some]
-        yield _squares(q)[:, None] - 2 * (q @ items.T) + squares
-
-
-def _squares(rows: Float64Array) -> Float64Array:
-    return np.einsum("ij,ij->i", rows, rows)
-
-
-def _unit(rows: Any) -> Float64Array:
-    lengths = np.sqrt(_squares(rows))
-    if not lengths.all():
-        raise InputError("advise: cosine distance needs rows that are not all zero.")
-    return rows / lengths[:, None]
+        yield squared_lengths(q)[:, None] - 2 * (q @ items.T) + squares

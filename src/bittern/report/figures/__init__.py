@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bittern.analysis import Analysis, analyse
-from bittern.errors import FileError, InputError
+from bittern.errors import InputError
 from bittern.experiments.records import Records
-from bittern.io.files import atomic_write
+from bittern.io.files import make_folder, write_text
 from bittern.registry import Registry
 from bittern.report.charts import Figure
 from bittern.report.figures.quality import (
@@ -75,17 +75,12 @@ def write_figures(records: Records | Analysis, folder: str | os.PathLike[str]) -
     analysis = analyse(records)
     if not len(analysis):
         raise InputError("report: there are no records yet; make them with `bittern run`.")
-    place = Path(folder)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{place}: cannot be made ({error.strerror}).") from error
+    place = make_folder(Path(folder))
     written = []
     for name in FIGURES:
         content = to_svg(analysis, name)
         if content is not None:
-            with atomic_write(place / f"{name}.svg") as file:
-                file.write(content.encode())
+            write_text(place / f"{name}.svg", content)
             written.append(place / f"{name}.svg")
     return written
 
