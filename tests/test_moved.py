@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from bittern.moved import MOVED
+import bittern
+from bittern.moved import MOVED, renamed
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +40,27 @@ def test_modules_below_an_old_name_are_not_loaded_twice():
     with pytest.warns(DeprecationWarning):
         module = importlib.import_module("bittern.hashing.backbones.small")
     assert module.SmallNet is real.SmallNet
+
+
+def test_a_star_import_of_an_old_name_imports_its_names():
+    names = {}
+    with pytest.warns(DeprecationWarning):
+        sys.modules.pop("bittern.trec", None)
+        exec("from bittern.trec import *", names)
+    assert {"read_run", "read_qrels", "write_run", "Run", "Qrels"} <= names.keys()
+
+
+def test_former_keywords_still_work():
+    @renamed(pictures="images")
+    def show(images, n=1):
+        return images, n
+
+    with pytest.warns(DeprecationWarning, match="show: the keyword 'pictures' is now 'images'"):
+        assert show(pictures="a", n=2) == ("a", 2)
+    with pytest.raises(TypeError, match="photos"):
+        show(photos="a")
+    with pytest.warns(DeprecationWarning), pytest.raises(bittern.InputError):
+        bittern.features.extract(pictures="nowhere", features=[], path_out="out.npz")
 
 
 def test_unknown_names_are_still_unknown():

@@ -1,22 +1,30 @@
-"""Modules that moved: their old names still import, with a DeprecationWarning."""
+"""Names that changed: old modules and keywords still work, with a DeprecationWarning."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Old name: new name.  Everything below an old name is looked for below the new one.
 MOVED = {
     "bittern.trec": "bittern.io.trec",
     "bittern.hashing.backbones": "bittern.networks",
     "bittern.experiments.statistics": "bittern.analysis",
+    "bittern.index.flat": "bittern.index.flat_index",  # this and the next three: pickles
+    "bittern.index.multi": "bittern.index.multi_index",
+    "bittern.index.table": "bittern.index.table_index",
+    "bittern.relevance.classes": "bittern.relevance.base",
 }
 
 
@@ -24,6 +32,26 @@ def keep_old_names() -> None:
     """Make the old names importable; the package calls this once."""
     if not any(isinstance(finder, _MovedFinder) for finder in sys.meta_path):
         sys.meta_path.append(_MovedFinder())  # last, so that real modules come first
+
+
+def renamed(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function be called with its former keywords: ``@renamed(old="new")``."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old in names.keys() & kwargs.keys():
+                warnings.warn(
+                    f"{function.__name__}: the keyword {old!r} is now {names[old]!r}.",
+                    DeprecationWarning,
+                    stacklevel=2,
+                )
+                kwargs[names[old]] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
 
 
 class _MovedFinder(MetaPathFinder):
@@ -53,5 +81,7 @@ class _MovedLoader(Loader):
             stacklevel=2,
         )
         module.__doc__ = real.__doc__
+        public = [name for name in vars(real) if not name.startswith("_")]
+        module.__all__ = getattr(real, "__all__", public)  # type: ignore[attr-defined]
         module.__getattr__ = partial(getattr, real)  # type: ignore[method-assign]
         module.__dir__ = partial(dir, real)  # type: ignore[method-assign]

@@ -198,7 +198,7 @@ class Spy(LSH):
 
 
 def test_nothing_fitted_sees_a_query_or_the_database(monkeypatch):
-    for module in ("bittern.experiments.advice.trials", "bittern.experiments.advice.advise"):
+    for module in ("bittern.experiments.advice.trials", "bittern.experiments.advice.advisor"):
         monkeypatch.setattr(f"{module}.HASHERS", Registry("hasher", {"spy": Spy}))
     Spy.fitted, Spy.encoded = [], []
     named = np.hstack([np.arange(len(X))[:, None], X])

@@ -17,6 +17,7 @@ from bittern.analysis.summary import (
 from bittern.errors import InputError, UnknownNameError
 from bittern.experiments.records import Records
 from bittern.metrics.significance import holm, wilcoxon
+from bittern.moved import renamed
 
 FEWEST = 2  # runs of a test
 
@@ -68,6 +69,7 @@ class Differences:
         return sum(row.p_value <= self.alpha for row in self.rows)
 
 
+@renamed(one="first", two="second")
 def compare_experiments(
     first: Records | Analysis, second: Records | Analysis, metric: str | None = None
 ) -> Differences:

@@ -1,6 +1,6 @@
 """Experiments: a protocol in, records out."""
 
-from bittern.experiments.advice.advise import advise
+from bittern.experiments.advice import advise
 from bittern.experiments.advice.record import Advice
 from bittern.experiments.cells import Cell, cells_of
 from bittern.experiments.protocol import PARADIGMS, Method, Protocol

@@ -25,10 +25,12 @@ from bittern.features.chunks import (
 )
 from bittern.features.extracted import RESERVED, Extracted, load_features, write_features
 from bittern.features.fitting import Fitted, fit_features, has_to_learn
+from bittern.moved import renamed
 from bittern.parallel import available_threads
 from bittern.progress import Bar
 
 
+@renamed(pictures="images")
 def extract(
     images: ImageSource,
     features: Sequence[str | Feature],

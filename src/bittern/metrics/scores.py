@@ -53,7 +53,7 @@ def evaluate(
 ) -> Scores: ...
 
 
-def evaluate(*arguments: Any, **options: Any) -> Scores:
+def evaluate(*arguments: Any, metrics: Names | None = None, random_state: int = 0) -> Scores:
     """Scores of a profile under the named metrics: ``bt.evaluate(profile, ["ap", "ndcg@100"])``.
 
     ``metrics`` are names, ``random_state`` is the seed of the bootstrap intervals.  With queries,
@@ -61,17 +61,21 @@ def evaluate(*arguments: Any, **options: Any) -> Scores:
     """
     if arguments and isinstance(arguments[0], tuple):
         arguments = (*arguments[0], *arguments[1:])
-    for function, kinds in ((_evaluate_profile, (TieProfile,)), (evaluate_codes, CODES)):
-        if len(arguments) - len(kinds) in (0, 1) and all(map(isinstance, arguments, kinds)):
-            return function(*arguments, **options)
-    got = ", ".join(type(argument).__name__ for argument in arguments) or "nothing"
-    raise InputError(
-        "evaluate: takes a TieProfile, or queries and database as Codes and a Relevance, "
-        f"then the metrics; got {got}."
-    )
-
-
-CODES = (Codes, Codes, Relevance)
+    kinds = (Codes, Codes, Relevance) if len(arguments) > 2 else (TieProfile,)
+    if not 0 <= len(arguments) - len(kinds) <= 1 or not all(map(isinstance, arguments, kinds)):
+        got = ", ".join(type(argument).__name__ for argument in arguments) or "nothing"
+        raise InputError(
+            "evaluate: takes a TieProfile, or queries and database as Codes and a Relevance, "
+            f"then the metrics; got {got}."
+        )
+    if len(arguments) > len(kinds):
+        if metrics is not None:
+            raise InputError("evaluate: metrics are given twice.")
+        *arguments, metrics = arguments  # type: ignore[assignment]
+    profile = TieProfile.from_codes(*arguments) if len(kinds) > 1 else arguments[0]
+    parsed = _parse_all(DEFAULT_METRICS if metrics is None else metrics)
+    check_count(random_state, "evaluate: random_state", least=0)
+    return Scores([Score(name, profile, random_state) for name in parsed], profile)
 
 
 def evaluate_codes(
@@ -87,15 +91,7 @@ def evaluate_codes(
     ``bt.evaluate_codes(queries, database, relevance, ["ap", "ndcg@100"])``.
     """
     profile = TieProfile.from_codes(queries, database, relevance)
-    return _evaluate_profile(profile, metrics, random_state=random_state)
-
-
-def _evaluate_profile(
-    profile: TieProfile, metrics: Names | None = None, *, random_state: int = 0
-) -> Scores:
-    parsed = _parse_all(DEFAULT_METRICS if metrics is None else metrics)
-    check_count(random_state, "evaluate: random_state", least=0)
-    return Scores([Score(name, profile, random_state) for name in parsed], profile)
+    return evaluate(profile, metrics, random_state=random_state)
 
 
 def _parse_all(metrics: Names) -> list[MetricName]:

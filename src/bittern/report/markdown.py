@@ -9,12 +9,14 @@ from math import isnan
 from bittern.analysis import Analysis, analyse
 from bittern.analysis.curves import Surface
 from bittern.experiments.records import PROTOCOL, Records
+from bittern.moved import renamed
 from bittern.report.results_table import DIGITS, Entry, ResultsTable, results_table
 from bittern.report.sentences import in_words
 
 DIFFERENT, TIED = "†", "≈"
 
 
+@renamed(pictures="images")
 def to_markdown(
     records: Records | Analysis,
     *,
