@@ -488,7 +488,7 @@ class Failing(LSH):
 
 def use(monkeypatch, method):
     table = Registry("hasher", {**HASHERS, "made": method})
-    for module in ("trials", "advise"):
+    for module in ("trials", "advisor"):
         monkeypatch.setattr(f"bittern.experiments.advice.{module}.HASHERS", table)
 
 

@@ -95,7 +95,7 @@ def test_queries_of_a_run_keep_their_ids(tmp_path):
         (lambda q, d, t: bt.evaluate(q.to_bits(), d, t), InputError, "got ndarray, Codes"),
         (lambda q, d, t: bt.evaluate(q, d, t, "ap", "rr"), InputError, "then the metrics; got"),
         (lambda q, d, t: bt.evaluate((q, d), "ap"), InputError, "got Codes, Codes, str"),
-        (lambda q, d, t: bt.evaluate(q, d, t, "ap", metrics="rr"), TypeError, "multiple values"),
+        (lambda q, d, t: bt.evaluate(q, d, t, "ap", metrics="rr"), InputError, "given twice"),
         (lambda q, d, t: bt.evaluate(q, d, t, []), InputError, "at least one metric"),
         (lambda q, d, t: bt.evaluate(q, d, t, 5), InputError, "a list of names, got 5"),
         (lambda q, d, t: bt.evaluate(q, d, t, [5]), InputError, "got 5"),

@@ -185,7 +185,7 @@ def _finite(given: Any, rows: PositionArray) -> NDArray[np.floating[Any]]:
         finite = np.isfinite(sample[some]).all(axis=1)
         if not finite.all():
             row = int(rows[some][finite.argmin()])
-            raise InputError(f"advise: vectors must be finite, row {row} is not.")
+            raise InputError(f"advise: vectors must be finite, but row {row} is not.")
     return check_vectors(sample, "advise: vectors")
 
 
