@@ -151,6 +151,8 @@ def run_tasks(
                 worker.finish()
         finally:
             for worker in workers:
+                worker.process.terminate()  # all of them before the wait for any
+            for worker in workers:
                 worker.stop()
 
 
