@@ -122,7 +122,8 @@ def test_the_default_order_of_bits_is_that_of_packbits():
     packed = np.packbits(bits, axis=1)
     np.testing.assert_array_equal(Codes.from_bits(bits).to_packed(), packed)
     assert Codes.from_packed(packed) == Codes.from_bits(bits)  # n_bits: all bits of the row
-    assert Codes.from_packed(octets=packed) == Codes.from_bits(bits)  # its former name
+    with pytest.warns(DeprecationWarning, match="now .packed."):
+        assert Codes.from_packed(octets=packed) == Codes.from_bits(bits)  # its former name
 
 
 def test_the_two_orders_of_bits_differ():

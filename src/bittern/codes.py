@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from bittern.checks import check_array, check_count, check_type, row_blocks
 from bittern.errors import FileError, InputError, PositionError
 from bittern.io import code_files
+from bittern.moved import renamed
 
 WORD_BITS = 64
 MAX_BITS = 4096
@@ -67,22 +68,17 @@ class Codes:
         return cls(_as_words(full), n_bits)
 
     @classmethod
+    @renamed(octets="packed")
     def from_packed(
-        cls,
-        packed: ArrayLike | None = None,
-        n_bits: int | None = None,
-        bitorder: BitOrder = "big",
-        *,
-        octets: ArrayLike | None = None,
+        cls, packed: ArrayLike, n_bits: int | None = None, bitorder: BitOrder = "big"
     ) -> Codes:
         """Read ``(n, ceil(n_bits / 8))`` uint8 rows, packed by ``np.packbits(bits, axis=1)``.
 
         ``n_bits`` defaults to all bits of the row.  FAISS reads the same rows; Hamming distances do
         not depend on the order of bits in a byte, but :meth:`to_bits` does: pass
-        ``bitorder="little"`` for bytes that FAISS's own encoders wrote.  ``octets`` is the old name
-        of ``packed``.
+        ``bitorder="little"`` for bytes that FAISS's own encoders wrote.
         """
-        p = check_array(octets if packed is None else packed, "Codes: packed bytes")
+        p = check_array(packed, "Codes: packed bytes")
         if p.ndim != 2 or p.dtype != np.uint8:
             raise InputError(
                 f"Codes: packed bytes must be 2-D uint8, got {p.dtype} of shape {p.shape}."
