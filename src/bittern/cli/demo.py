@@ -97,6 +97,12 @@ def closing(records: Records, folder: Path) -> str:
     """The table, where the page is, and what to try next."""
     from bittern.report import to_text
 
+    next_steps = {
+        f"bittern verify {folder}": "measure a cell again and compare to the last bit",
+        "bittern reproduce": "list the papers' tables and figures",
+        "bittern advise --vectors X.npy": "find how few bits your own vectors need",
+    }
+    width = max(map(len, next_steps))
     return "\n".join(
         [
             to_text(records).rstrip(),
@@ -104,9 +110,7 @@ def closing(records: Records, folder: Path) -> str:
             f"The page, with images: {(folder / PAGE).resolve()}",
             "",
             "Three things to try next:",
-            f"  bittern verify {folder}      measure a cell again and compare to the last bit",
-            "  bittern reproduce                list the papers' tables and figures",
-            "  bittern advise --vectors X.npy   find how few bits your own vectors need",
+            *(f"  {command:{width}}   {purpose}" for command, purpose in next_steps.items()),
         ]
     )
 
