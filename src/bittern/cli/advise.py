@@ -13,7 +13,7 @@ from bittern.cli.app import app, check_outputs, handle_interrupt
 from bittern.progress import Bar
 
 
-class Metric(StrEnum):
+class VectorMetric(StrEnum):
     """Distance between vectors."""
 
     euclidean = "euclidean"
@@ -46,8 +46,8 @@ def advise(
         str | None, typer.Option(help="Lengths, separated by commas (default: 8 to 512).")
     ] = None,
     metric: Annotated[
-        Metric, typer.Option(help="Distance that ranks the vectors.")
-    ] = Metric.euclidean,
+        VectorMetric, typer.Option(help="Distance that ranks the vectors.")
+    ] = VectorMetric.euclidean,
     k: Annotated[
         int,
         typer.Option("-k", help="Number of nearest neighbours that are relevant, without labels."),

@@ -103,7 +103,7 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Significance:
+class SignificanceSettings:
     """Paired tests, their level, and the baseline; the best method is the default baseline."""
 
     tests: tuple[str, ...] = ("wilcoxon", "t-test", "randomisation")
@@ -140,7 +140,7 @@ class Protocol:
     random_state: int = 0
     metrics: tuple[str, ...] = ("ap", "ndcg", "precision@100", "auprc")
     settings: dict[str, Any] = field(default_factory=dict)
-    significance: Significance = field(default_factory=Significance)
+    significance: SignificanceSettings = field(default_factory=SignificanceSettings)
 
     def __post_init__(self) -> None:
         kind = self.kind
@@ -174,7 +174,11 @@ class Protocol:
         for key in ("dataset", "split", "title"):
             if key not in table:
                 raise InputError(f"protocol: {key} is missing.")
-        records = {"dataset": DatasetSettings, "split": SplitSettings, "significance": Significance}
+        records = {
+            "dataset": DatasetSettings,
+            "split": SplitSettings,
+            "significance": SignificanceSettings,
+        }
         made: dict[str, Any] = {
             key: read_table(kind, _as_table(table[key], key), key)
             for key, kind in records.items()

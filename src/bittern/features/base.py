@@ -110,7 +110,7 @@ def to_image(source: Any, title: str) -> ImageArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ImageFiles:
+class ImagePaths:
     """Image files below a folder: ``root / paths[i]`` has the class ``labels[i]``."""
 
     root: Path
@@ -119,7 +119,7 @@ class ImageFiles:
     class_names: tuple[str, ...]
 
 
-def find_images(source: ImageSource) -> ImageFiles:
+def find_images(source: ImageSource) -> ImagePaths:
     """All images below a folder, or the given ones relative to their deepest common folder.
 
     The class of an image is its sub-folder; see
@@ -132,7 +132,7 @@ def find_images(source: ImageSource) -> ImageFiles:
     else:
         root, paths = _relative([Path(path).absolute() for path in source])
     _, classes = folder.classes_by_folder(paths)
-    return ImageFiles(root, paths, *folder.class_numbers(classes))
+    return ImagePaths(root, paths, *folder.class_numbers(classes))
 
 
 def _is_single_image(X: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bittern.checks import Float32Array, check_count
 from bittern.errors import FileError, InputError
-from bittern.features.base import Feature, ImageFiles, ImageSource, find_images
+from bittern.features.base import Feature, ImagePaths, ImageSource, find_images
 from bittern.features.chunks import (
     Chunk,
     Part,
@@ -156,7 +156,7 @@ def _check_features(features: Sequence[str | Feature]) -> list[Feature]:
     return chosen
 
 
-def _chunks(found: ImageFiles, ready: Fitted, parts: Parts, size: int) -> list[Chunk]:
+def _chunks(found: ImagePaths, ready: Fitted, parts: Parts, size: int) -> list[Chunk]:
     import bittern
 
     key = [bittern.__version__]
@@ -194,7 +194,7 @@ def _tally(chunk: Chunk, worker: Worker) -> Tally:
     return len(part.paths), len(part.skipped)
 
 
-def _write(out: Path, found: ImageFiles, ready: Fitted, chunks: Sequence[Chunk]) -> None:
+def _write(out: Path, found: ImagePaths, ready: Fitted, chunks: Sequence[Chunk]) -> None:
     paths: list[str] = []
     skipped: dict[str, str] = {}
     for chunk in chunks:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from bittern.errors import FileError, InputError
-from bittern.features.base import Feature, ImageFiles, to_image
+from bittern.features.base import Feature, ImagePaths, to_image
 from bittern.features.chunks import Parts, feature_key
 from bittern.io.models import learned_attributes
 from bittern.io.npz import stored_arrays, write_arrays
@@ -33,7 +33,7 @@ def has_to_learn(feature: Feature) -> bool:
 
 def fit_features(
     features: Sequence[Feature],
-    images: ImageFiles,
+    images: ImagePaths,
     parts: Parts,
     *,
     sample: int,

@@ -15,7 +15,7 @@ from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.index import index_file
 from bittern.index.hits import FAR, NONE, Hits
-from bittern.index.items import Items
+from bittern.index.items import IndexedItems
 
 Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -39,7 +39,7 @@ class Index(ABC):
     kind: ClassVar[str]
 
     def __init__(self, codes: Codes | None = None, *, ids: ArrayLike | None = None) -> None:
-        self._items = Items()
+        self._items = IndexedItems()
         if codes is not None:
             self.add(codes, ids)
         elif ids is not None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bittern.codes import Codes
 from bittern.errors import FileError
-from bittern.index.items import Items
+from bittern.index.items import IndexedItems
 from bittern.io.files import atomic_write, check_version, existing_file, reading
 from bittern.io.npz import StoredArray, stored_arrays, to_native, write_aligned
 
@@ -30,7 +30,7 @@ class StoredIndex:
 
     kind: str
     settings: dict[str, Any]
-    items: Items
+    items: IndexedItems
     arrays: dict[str, NDArray[Any]]
 
 
@@ -38,7 +38,7 @@ def write(
     path: str | os.PathLike[str],
     kind: str,
     settings: dict[str, Any],
-    items: Items,
+    items: IndexedItems,
     built: dict[str, NDArray[Any]],
 ) -> None:
     """Write items, none of them removed, and the arrays built from them."""
@@ -86,8 +86,8 @@ def restoring(path: str | os.PathLike[str]) -> Iterator[None]:
             raise FileError(f"{path}: not a readable index ({error}).") from error
 
 
-def _items(head: dict[str, Any], words: NDArray[Any], ids: NDArray[Any]) -> Items:
-    items = Items()
+def _items(head: dict[str, Any], words: NDArray[Any], ids: NDArray[Any]) -> IndexedItems:
+    items = IndexedItems()
     if head["n_bits"]:
         items.adopt(Codes(words, head["n_bits"]), ids, "the file")
     items.next_id = max(items.next_id, int(head["next_id"]))

@@ -1,4 +1,4 @@
-"""Items: the codes and ids of an index, appended at the end and marked when removed."""
+"""IndexedItems: the codes and ids of an index, appended at the end and marked when removed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECENT = 1024  # ids that are looked up one by one before all are sorted again
 PART = 1 << 20  # ids that are checked at a time
 
 
-class Items:
+class IndexedItems:
     """Codes and ids by row; a removed row stays where it is until most rows are removed.
 
     So the cost of adding and removing does not grow with the number of rows, and an index that

@@ -103,7 +103,7 @@ class EvidenceData:
         )
 
     @cached_property
-    def texts(self) -> Texts:
+    def texts(self) -> TagTexts:
         """The texts of all images."""
         return texts_of(self.dataset)
 
@@ -222,14 +222,14 @@ def score_items(
     return found.astype(np.float32)
 
 
-class Texts(NamedTuple):
+class TagTexts(NamedTuple):
     """A text for each image, and the words that were withheld from all of them."""
 
     texts: list[str]
     withheld: tuple[str, ...]
 
 
-def texts_of(dataset: Dataset) -> Texts:
+def texts_of(dataset: Dataset) -> TagTexts:
     """The tags of each image, without those that name a category.
 
     The words on an image must not give away its category.  Corel-5K's categories have only numbers,
@@ -247,7 +247,7 @@ def texts_of(dataset: Dataset) -> Texts:
     kept = [column for column in range(tags.shape[1]) if column not in names]
     words = np.array(dataset.tag_names, dtype=object)
     texts = [" ".join(words[[column for column in kept if row[column]]]) for row in tags]
-    return Texts(texts, tuple(sorted(words[list(names)])))
+    return TagTexts(texts, tuple(sorted(words[list(names)])))
 
 
 def _average_precision(found: PartitionScores) -> Float64Array:
