@@ -345,7 +345,7 @@ def n_workers(pid):
 
 
 def test_a_process_that_dies_is_reported(folder, out):
-    with pytest.raises(BitternError, match="process"):
+    with pytest.raises(BitternError, match="extract: the process ended with signal 9; use fewer"):
         extract(folder, [Deadly()], out, jobs=2, chunk_size=2)
     assert not out.exists()
 
