@@ -485,7 +485,9 @@ def test_damaged_files_are_refused_by_name(tmp_path):
     whole = path.read_bytes()
     for end in range(0, len(whole), 97):
         path.write_bytes(whole[:end])
-        with pytest.raises(FileError, match=r"split\.npz: not a readable"):
+        with pytest.raises(
+            FileError, match=r"split\.npz: not a readable (split|\.npy or \.npz file)"
+        ):
             Split.load(path)
     for i in range(0, len(whole), 7):
         path.write_bytes(whole[:i] + bytes([whole[i] ^ 0x55]) + whole[i + 1 :])
