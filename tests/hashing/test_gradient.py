@@ -14,7 +14,7 @@ import bittern as bt
 from bittern.hashing import DPSH, DTSH, TALR
 from bittern.hashing.deep.hasher import GradientHasher
 from bittern.hashing.deep.images import shifted_and_mirrored
-from bittern.hashing.deep.training import Trainer, Validation, balanced_batches
+from bittern.hashing.deep.training import Trainer, Validation, draw_batches
 from bittern.hashing.targets import Targets
 from bittern.networks import SmallNet
 
@@ -241,9 +241,8 @@ def test_few_rows_get_more_epochs_by_default(monkeypatch):
 
 def test_batches_have_as_many_rows_of_each_class():
     labels = np.repeat([0, 1, 2], [100, 50, 10])
-    targets = Targets.of(labels, 160, "test")
     rng = np.random.default_rng(0)
-    batches = list(balanced_batches(targets, 30, 5, rng))
+    batches = list(draw_batches(labels, len(labels), 30, 5, rng))
     assert len(batches) == 5
     for rows in batches:
         assert np.bincount(labels[rows], minlength=3).tolist() == [10, 10, 10]
@@ -253,15 +252,13 @@ def test_batches_have_as_many_rows_of_each_class():
 
 def test_batches_of_many_classes_have_some_of_them_with_five_rows_each():
     labels = np.repeat(np.arange(100), 6)
-    targets = Targets.of(labels, 600, "test")
-    (rows,) = balanced_batches(targets, 50, 1, np.random.default_rng(0))
+    (rows,) = draw_batches(labels, 600, 50, 1, np.random.default_rng(0))
     counts = np.bincount(labels[rows])
     assert set(counts[counts > 0]) == {5} and (counts > 0).sum() == 10
 
 
 def test_batches_without_classes_are_all_rows_in_some_order():
-    targets = Targets.of(np.ones((40, 2), bool), 40, "test")
-    batches = list(balanced_batches(targets, 20, 2, np.random.default_rng(0)))
+    batches = list(draw_batches(None, 40, 20, 2, np.random.default_rng(0)))
     assert np.sort(np.concatenate(batches)).tolist() == list(range(40))
 
 

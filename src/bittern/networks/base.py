@@ -40,6 +40,7 @@ class Backbone(nn.Module, ABC):
         if size is not None:
             size = check_count(size, f"{self._title}: size", self.least)
         self.size = size
+        self.precision: torch.dtype | None = None  # of the stages; None is that of the weights
 
     def forward(self, images: Tensor) -> Tensor:
         """The features of a batch of images."""
@@ -53,7 +54,7 @@ class Backbone(nn.Module, ABC):
     def late(self, x: Tensor, k: int) -> Tensor:
         """The features, from the output of the first ``k`` stages in any precision."""
         first = self._checked(k)
-        return self.head(self._through(x.to(self._dtype), first, len(self.stages)))
+        return self.head(self._through(x, first, len(self.stages))).to(self._dtype)
 
     def prepare(self, images: Tensor) -> Tensor:
         """The images in three channels, resized and normalised."""
@@ -103,6 +104,7 @@ class Backbone(nn.Module, ABC):
         return check_count(k, f"{self._title}: k", 0, len(self.stages))
 
     def _through(self, x: Tensor, first: int, last: int) -> Tensor:
+        x = x.to(self.precision or self._dtype)
         if x.ndim == 4:
             x = x.contiguous(memory_format=torch.channels_last)  # the faster layout on a CPU
         for stage in self.stages[first:last]:

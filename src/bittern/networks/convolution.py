@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+
+from bittern.kernels.depthwise import CHANNELS, depthwise_weight_gradient
+from bittern.parallel import run_blocks
 
 WIDEST = 3  # columns of a depthwise kernel up to which oneDNN computes its gradient fast
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]  # of input, weight and bias
@@ -79,7 +83,8 @@ class _ConvolveAndClip(torch.autograd.Function):
     """Convolve and clip: torch's values, with gradients that are faster on a CPU.
 
     1×1 convolutions are matrix products, values are clipped in place, and the gradients of wide
-    depthwise kernels, which oneDNN computes slowly, are taken a few columns at a time.
+    depthwise kernels, which oneDNN computes slowly, by a kernel of our own.  Otherwise all is
+    computed in the input's precision; the gradients of weights come back in the weights' own.
     """
 
     @staticmethod
@@ -92,6 +97,8 @@ class _ConvolveAndClip(torch.autograd.Function):
         groups: int,
         ceiling: float | None,
     ) -> Tensor:
+        dtype, weight = weight.dtype, weight.to(x.dtype)
+        bias = None if bias is None else bias.to(x.dtype)
         if _is_product(weight, stride, groups):
             y = F.linear(x.permute(0, 2, 3, 1), weight[:, :, 0, 0], bias).permute(0, 3, 1, 2)
         else:
@@ -99,7 +106,7 @@ class _ConvolveAndClip(torch.autograd.Function):
         if ceiling is not None:
             y.clamp_(0.0, ceiling)
         ctx.save_for_backward(x, weight, None if ceiling is None else y)
-        ctx.stride, ctx.groups, ctx.ceiling = stride, groups, ceiling
+        ctx.stride, ctx.groups, ctx.ceiling, ctx.dtype = stride, groups, ceiling, dtype
         return y
 
     @staticmethod
@@ -113,10 +120,13 @@ class _ConvolveAndClip(torch.autograd.Function):
             gradients = _product_gradients(g, x, weight, wanted)
         else:
             grid = _Grid(ctx.stride, weight.shape[2] // 2, ctx.groups)
-            is_wide_depthwise = weight.shape[1] == 1 < ctx.groups and weight.shape[3] > WIDEST
-            gradients_of = _depthwise_gradients if is_wide_depthwise else _gradients
-            gradients = gradients_of(g, x, weight, grid, wanted)
-        return *gradients, None, None, None
+            is_depthwise = weight.shape[1] == 1 < ctx.groups == len(weight)
+            is_slow = is_depthwise and weight.shape[3] > WIDEST
+            gradients_of = _depthwise_gradients if is_slow else _gradients
+            full = torch.promote_types(x.dtype, torch.float32)  # what oneDNN is fast in
+            gradients = gradients_of(g.to(full), x.to(full), weight.to(full), grid, wanted)
+        dtypes = x.dtype, ctx.dtype, ctx.dtype
+        return *map(_as, dtypes, gradients), None, None, None
 
 
 class _Grid(NamedTuple):
@@ -125,6 +135,10 @@ class _Grid(NamedTuple):
     stride: int
     padding: int
     groups: int
+
+
+def _as(dtype: torch.dtype, gradient: Tensor | None) -> Tensor | None:
+    return None if gradient is None else gradient.to(dtype)
 
 
 def _is_product(weight: Tensor, stride: int, groups: int) -> bool:
@@ -146,27 +160,21 @@ def _product_gradients(g: Tensor, x: Tensor, weight: Tensor, wanted: Wanted) -> 
 def _depthwise_gradients(
     g: Tensor, x: Tensor, weight: Tensor, grid: _Grid, wanted: Wanted
 ) -> Gradients:
-    """The weight's gradient a few columns at a time: each part of a kernel sees a shifted input."""
+    """The weight's gradient by a kernel of our own, the channels divided among torch's threads."""
     of_x = of_weight = None
     if wanted[0]:
         of_x, _, _ = _gradients(g, x, weight, grid, (True, False, False))
     if wanted[1]:
-        columns = []
-        for first in range(0, weight.shape[3], WIDEST):
-            part = weight[..., first : first + WIDEST]
-            before = grid.padding, grid.padding - first
-            seen = _padded_for(part, x, g, grid.stride, before)
-            unpadded = grid._replace(padding=0)
-            columns.append(_gradients(g, seen, part, unpadded, (False, True, False))[1])
-        of_weight = torch.cat([some for some in columns if some is not None], dim=3)
+        slopes, seen = (a.permute(0, 2, 3, 1).contiguous().numpy() for a in (g, x))
+        found = np.empty((*weight.shape[2:], len(weight)), seen.dtype)
+
+        def fill(first: int) -> None:
+            part = found[:, :, first : first + CHANNELS]
+            depthwise_weight_gradient(seen, slopes, grid.stride, grid.padding, first, part)
+
+        run_blocks(fill, range(0, len(weight), CHANNELS), torch.get_num_threads())
+        of_weight = torch.from_numpy(found).permute(2, 0, 1)[:, None]
     return of_x, of_weight, g.sum(dim=(0, 2, 3)) if wanted[2] else None
-
-
-def _padded_for(part: Tensor, x: Tensor, g: Tensor, stride: int, before: tuple[int, int]) -> Tensor:
-    """The input that a part of a kernel sees; ``before`` counts rows and columns of zeros."""
-    sides = zip(x.shape[2:], g.shape[2:], part.shape[2:], before, strict=True)
-    after = [(n - 1) * stride + kernel - side - zeros for side, n, kernel, zeros in sides]
-    return F.pad(x, (before[1], after[1], before[0], after[0]))
 
 
 def _gradients(g: Tensor, x: Tensor, weight: Tensor, grid: _Grid, wanted: Wanted) -> Gradients:

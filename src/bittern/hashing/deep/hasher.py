@@ -9,7 +9,7 @@ import os
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bittern.hashing.deep.layers import HashNetwork
-    from bittern.hashing.deep.training import Inputs, TrainingSettings
+    from bittern.hashing.deep.training import Inputs, TrainingSettings, Watched
 
+PRECISIONS = ("single", "bfloat16")
+OPTIMISERS = ("adamw", "sgd")
+SCHEDULES = ("cosine", "constant")
+WATCH = 2**41  # a stream of random numbers that neither epochs nor variants use
 VECTOR_NETWORKS = ("linear", "mlp", "kernel")
 RATES = {"linear": 1e-2, "mlp": 1e-3, "kernel": 1e-2}
 RATE = 1e-3  # learning rate of the hash layer on an image network
@@ -61,17 +65,28 @@ class GradientHasher(Hasher):
       module of your own may take any X).  The first ``frozen`` stages of the package's networks do
       not learn and are computed once; the others learn at ``trunk_rate`` times the learning rate.
       With ``augment`` above 0, each step sees images shifted and mirrored at random; for frozen
-      stages, that many variants of each image are stored besides the image itself.
+      stages, that many variants of each image are stored besides the image itself.  ``cache`` is a
+      folder that keeps the outputs of the frozen stages for the next fit on the same images.
+      ``precision`` is that of the package's networks in training and encoding: ``"single"``, or
+      ``"bfloat16"``, which is twice as fast on processors that have it.  With ``mirror``, the
+      logits of an image are the mean of its own and those of its mirror image.
 
-    Training uses AdamW with ``weight_decay``.  The learning rate rises to ``learning_rate`` over
-    the first tenth of the steps and falls to 0 as a cosine; it defaults to 0.01 for a single layer
-    and to 0.001 otherwise.  ``n_epochs`` defaults to 50, or to more if those would be fewer than
-    500 steps.  ``batch_size`` defaults to a tenth of the rows, between 100 and 500 (200 for
-    triplets); a batch has equally many rows of each class if there are classes.
+    Training uses the ``optimiser`` ``"adamw"``, or ``"sgd"`` with momentum 0.9, with
+    ``weight_decay``.  The learning rate rises to ``learning_rate`` over the first tenth of the
+    steps and falls to 0 as a cosine, or stays there (``schedule="constant"``); it defaults to 0.01
+    for a single layer and to 0.001 otherwise.  ``n_epochs`` defaults to 50, or to more if those
+    would be fewer than 500 steps.  ``batch_size`` defaults to a tenth of the rows, between 100 and
+    500 (200 for triplets); if there are classes and batches are ``balanced``, a batch has equally
+    many rows of each class.  With ``averaging`` above 0, the network is the mean of the weights
+    over that last share of the steps.
 
     The share ``validation`` of the rows is held out.  After each epoch, the metric is computed
     among these rows; the network of the best epoch is kept, and training stops after ``patience``
     epochs without a better one.
+
+    ``curves_`` follows up to 500 training rows (``train_…``) and as many held-out rows
+    (``held_out_…``) epoch by epoch, without dropout: ``…_exact`` is the metric of their codes among
+    themselves, ``…_relaxed`` its relaxation.
 
     ``checkpoint`` is a path: the state is written there after each epoch, and ``fit`` with the same
     data and parameters resumes from it, with the same result as without an interruption.
@@ -86,11 +101,18 @@ class GradientHasher(Hasher):
     image_size: int | None = None
     frozen: int = 0
     augment: int = 0
+    cache: str | os.PathLike[str] | None = None
+    precision: str = "single"
+    mirror: bool = False
     n_epochs: int | None = None
     batch_size: int | None = None
     learning_rate: float | None = None
     trunk_rate: float = 0.1
     weight_decay: float = 1e-4
+    optimiser: str = "adamw"
+    schedule: str = "cosine"
+    averaging: float = 0.0
+    balanced: bool = True
     validation: float = 0.0
     patience: int | None = None
     checkpoint: str | os.PathLike[str] | None = None
@@ -99,12 +121,27 @@ class GradientHasher(Hasher):
     state_: dict[str, NDArray[Any]] = field(init=False)  # of the network, by PyTorch's names
     losses_: NDArray[np.float64] = field(init=False)  # (epochs,) of training
     scores_: NDArray[np.float64] = field(init=False)  # (epochs,) of validation, or empty
+    curves_: dict[str, NDArray[np.float64]] = field(init=False)  # (epochs,) each
     best_epoch_: int = field(init=False)
     _restored: Any = field(default=None, init=False)  # the network with its state, once needed
 
+    _held_out: Any = field(default=None, init=False)  # rows and targets to follow during fit
+
     needs_y = True
+    watches_held_out = True
     _metric = "ap"  # of validation
     _largest_default_batch = 500
+
+    def fit(self, X: Any, y: Any = None, *, held_out: tuple[Any, Any] | None = None) -> Self:
+        """Learn from rows X with their labels, tags or Relevance y.
+
+        ``held_out`` are rows and targets that nothing is learned from; ``curves_`` follows them.
+        """
+        self._held_out = held_out
+        try:
+            return super().fit(X, y)
+        finally:
+            self._held_out = None
 
     @abstractmethod
     def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
@@ -116,7 +153,7 @@ class GradientHasher(Hasher):
 
     def _fit(self, X: Rows, targets: Targets | None) -> None:
         assert targets is not None
-        from bittern.hashing.deep.training import Checkpoint, Trainer, Validation
+        from bittern.hashing.deep.training import Checkpoint, Trainer, Validation, Watched
 
         rng = self._generator()
         seed = int(rng.integers(2**62))
@@ -125,21 +162,51 @@ class GradientHasher(Hasher):
         held_out, train = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
         self._learn_scale(X, train, rng)
         network, inputs = self._network_and_inputs(X, train, seed)
+        seen = targets.take(train)
+        choice = np.random.default_rng([seed, WATCH])
+        watched = {"train": Watched.of_training(inputs, seen, self._metric, choice)}
         validation = checkpoint = None
         if n_held_out:
             rows, truth = self._network_input(X[held_out]), targets.take(held_out)
-            validation = Validation(rows, truth, self._metric, self._title)
+            watched["held_out"] = Watched.of_others(rows, truth, self._metric)
+            validation = Validation(watched["held_out"], n_held_out, self._title)
+        if self._held_out is not None:
+            watched["held_out"] = self._watched_rows(*self._held_out, choice)
         if self.checkpoint is not None:
             checkpoint = Checkpoint(Path(self.checkpoint), self._fingerprint(X, targets))
-        settings = self._settings(seed, len(train))
-        trainer = Trainer(network, inputs, targets.take(train), self._loss, settings, validation)
+        trainer = Trainer(
+            network,
+            inputs,
+            seen,
+            self._loss,
+            self._settings(seed, len(train)),
+            validation,
+            watched,
+            self._relaxed,
+        )
         for progress in trainer.epochs(checkpoint):
             self._keep(
                 state_={name: value.numpy().copy() for name, value in trainer.best.items()},
                 losses_=np.array(progress.losses),
                 scores_=np.array(progress.scores),
+                curves_={name: np.array(values) for name, values in progress.curves.items()},
                 best_epoch_=progress.best,
             )
+
+    def _watched_rows(self, X: Any, y: Any, rng: np.random.Generator) -> Watched:
+        """Rows given to ``fit`` only to be followed."""
+        from bittern.hashing.deep.training import WATCHED, Watched
+
+        rows = self._checked(X)
+        targets = Targets.of(y, len(rows), f"{self._title}: held_out")
+        some = np.sort(rng.permutation(targets.n)[:WATCHED])
+        return Watched.of_others(self._network_input(rows[some]), targets.take(some), self._metric)
+
+    def _relaxed(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
+        """The relaxed metric of rows after the share t of the training."""
+        from bittern.hashing.objectives import OBJECTIVES
+
+        return 1 - OBJECTIVES[self._metric](logits, gains)
 
     def logits(self, X: Any) -> Float32Array:
         """The network's outputs ``(n, n_bits)``, whose signs are the bits."""
@@ -166,11 +233,16 @@ class GradientHasher(Hasher):
 
         if self._restored is None:
             self._restored = restore(self._build(X[:1], pretrained=False), self.state_)
-        blocks = (X[i : i + AT_ONCE] for i in range(0, len(X), AT_ONCE))
         with torch.inference_mode():
-            return np.concatenate(
-                [self._restored(self._network_input(block)).numpy() for block in blocks]
-            )
+            outputs = self._outputs(X)
+            return (outputs + self._outputs(X[:, :, ::-1])) / 2 if self.mirror else outputs
+
+    def _outputs(self, X: Rows) -> Float32Array:
+        """Logits of a block of images, a few at a time."""
+        inputs = ImageInputs(X, np.arange(len(X)), self._restored, 0, 0, self.cache, self._title)
+        starts = range(0, len(X), AT_ONCE)
+        parts = [inputs.plain(np.arange(i, min(i + AT_ONCE, len(X)))) for i in starts]
+        return np.concatenate([self._restored.late(part).numpy() for part in parts])
 
     def _import_torch(self) -> Any:
         return import_extra("torch", "PyTorch", "deep", self._title)
@@ -188,7 +260,8 @@ class GradientHasher(Hasher):
             torch.manual_seed(seed)
             network = self._build(X[:1], pretrained=True)
         if not self._takes_vectors:
-            return network, ImageInputs(X, train, network, self.augment, seed, self._title)
+            inputs = ImageInputs(X, train, network, self.augment, seed, self.cache, self._title)
+            return network, inputs
         rows = self._scaled(X[train])
         if self.start == "itq":
             network.hash.weight.data = to_tensor(self._itq_weights(rows))
@@ -196,12 +269,18 @@ class GradientHasher(Hasher):
 
     def _build(self, sample: Rows, *, pretrained: bool) -> HashNetwork:
         """The network for inputs like the sample, with random or published weights."""
-        from bittern.hashing.deep.layers import add_hash_layer, make_trunk, vector_network
+        from bittern.hashing.deep.layers import (
+            add_hash_layer,
+            make_trunk,
+            set_precision,
+            vector_network,
+        )
 
         if self._takes_vectors:
             hidden = (int(self.hidden),) if self.network == "mlp" else ()
             return vector_network(len(self.mean_), hidden, self.n_bits, self.dropout)
         trunk = make_trunk(self.network, self.image_size, pretrained, self._title)
+        set_precision(trunk, self.precision, self._title)
         inputs = self._network_input(sample)
         return add_hash_layer(trunk, inputs, self.n_bits, self.dropout, self.frozen, self._title)
 
@@ -295,6 +374,10 @@ class GradientHasher(Hasher):
             learning_rate=rate,
             trunk_rate=rate if self._takes_vectors else rate * self.trunk_rate,
             weight_decay=self.weight_decay,
+            optimiser=self.optimiser,
+            schedule=self.schedule,
+            averaging=self.averaging,
+            balanced=self.balanced,
             seed=seed,
             patience=self.patience,
             title=self._title,
@@ -310,7 +393,7 @@ class GradientHasher(Hasher):
         for name, least in optional:
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), f"{title}: {name}", least)
-        for name in ("dropout", "validation"):
+        for name in ("dropout", "validation", "averaging"):
             if not 0 <= check_number(getattr(self, name), f"{title}: {name}", least=0) < 1:
                 raise InputError(f"{title}: {name} must be less than 1, got {getattr(self, name)}.")
         for name in ("trunk_rate", "weight_decay"):
@@ -325,6 +408,11 @@ class GradientHasher(Hasher):
         self._check_checkpoint()
         _check_network(self.network, title)
         check_choice(self.start, f"{title}: start", ("random", "itq"))
+        check_choice(self.precision, f"{title}: precision", PRECISIONS)
+        check_choice(self.optimiser, f"{title}: optimiser", OPTIMISERS)
+        check_choice(self.schedule, f"{title}: schedule", SCHEDULES)
+        if self._takes_vectors and (self.precision != "single" or self.mirror):
+            raise InputError(f"{title}: precision and mirror are for networks that take images.")
         if self.start != "random" and self.network not in ("linear", "kernel"):
             raise InputError(
                 f"{title}: start={self.start!r} is for one layer, network='linear' or 'kernel'."
@@ -348,7 +436,8 @@ class GradientHasher(Hasher):
     def _fingerprint(self, X: Rows, targets: Targets) -> str:
         """A hash of everything that affects the result: parameters, and samples of the data."""
         parameters = {k: repr(v) for k, v in self.get_params(deep=False).items()}
-        parameters.pop("checkpoint")
+        for name in ("checkpoint", "cache", "mirror"):  # they do not affect the training
+            parameters.pop(name)
         digest = hashlib.blake2b(json.dumps(parameters, sort_keys=True).encode(), digest_size=16)
         some = np.linspace(0, len(X) - 1, min(len(X), 4096)).astype(np.intp)
         for array in (np.array(X.shape), X[some], targets.gains(some[:256], some)):

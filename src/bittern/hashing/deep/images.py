@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +14,7 @@ from numpy.typing import NDArray
 from bittern.checks import PositionArray, check_array
 from bittern.data.steps import is_lazy
 from bittern.errors import InputError
+from bittern.io.cache import ArrayCache, CachedArray
 from bittern.progress import Bar
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ class ImageInputs:
     """The training images as a network's inputs, with random variations if ``augment`` is above 0.
 
     If the network has frozen stages, their outputs are computed once, for each image and
-    ``augment`` variants of it.
+    ``augment`` variants of it, and stored in the folder ``cache`` if there is one.
     """
 
     def __init__(
@@ -36,10 +40,12 @@ class ImageInputs:
         network: HashNetwork,
         augment: int,
         seed: int,
+        cache: str | os.PathLike[str] | None,
         title: str,
     ) -> None:
         self._images, self._train, self._network = images, train, network
         self._augment, self._seed, self._title = augment, seed, title
+        self._cache = cache
 
     def draw(self, rows: PositionArray, rng: np.random.Generator) -> Tensor:
         """Inputs of the learned part of the network, for some training images."""
@@ -51,8 +57,34 @@ class ImageInputs:
         images = self._images[self._train[rows]]
         return to_tensor(shifted_and_mirrored(images, rng) if self._augment else images)
 
+    def plain(self, rows: PositionArray) -> Tensor:
+        """The same without variations; frozen stages are computed again unless they are stored."""
+        from bittern.hashing.deep.layers import to_tensor
+
+        is_stored = self._cache is not None or "_frozen_outputs" in vars(self)
+        if self._network.frozen and is_stored:
+            return self._frozen_outputs[0, rows].float()
+        return self._network.early(to_tensor(self._images[self._train[rows]]))
+
     @cached_property
     def _frozen_outputs(self) -> Tensor:
+        """Outputs ``(n_variants, n, …)`` of the frozen stages, computed or from the cache."""
+        import torch
+
+        if self._cache is None:
+            return torch.from_numpy(self._computed_outputs())
+        wanted = CachedArray("frozen", "outputs", self._depends_on(), self._computed_outputs)
+        return torch.from_numpy(ArrayCache(Path(self._cache)).get(wanted).load())
+
+    def _depends_on(self) -> list[Any]:
+        """What the outputs of the frozen stages depend on, in plain values."""
+        digest = hashlib.sha256(np.ascontiguousarray(self._images[self._train]).tobytes())
+        for name, value in self._network.early_state():
+            digest.update(name.encode() + value.numpy().tobytes())
+        seed = self._seed if self._augment else 0
+        return [self._network.describe_early(), self._augment, seed, digest.hexdigest()]
+
+    def _computed_outputs(self) -> NDArray[np.float16]:
         """Outputs ``(n_variants, n, …)`` of the frozen stages."""
         import torch
 
@@ -72,7 +104,7 @@ class ImageInputs:
                     bar(v * n + i, n_variants * n)
                 variants.append(torch.cat(parts))
         self._network.train(mode)
-        return torch.stack(variants).clone()
+        return torch.stack(variants).numpy()
 
 
 def shifted_and_mirrored(images: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:

@@ -46,6 +46,16 @@ class HashNetwork(nn.Module):
         """The output of the frozen stages."""
         return self.trunk.early(rows, self.frozen) if self.frozen else rows  # type: ignore[operator]
 
+    def early_state(self) -> Iterator[tuple[str, Tensor]]:
+        """The weights of the frozen stages, by name."""
+        for number, stage in enumerate(self._frozen_stages()):
+            yield from ((f"{number}.{name}", v) for name, v in stage.state_dict().items())
+
+    def describe_early(self) -> str:
+        """What else determines the output of the frozen stages: image size and precision."""
+        size, precision = getattr(self.trunk, "size", None), getattr(self.trunk, "precision", None)
+        return f"{type(self.trunk).__name__} {self.frozen} {size} {precision}"
+
     def late(self, x: Tensor) -> Tensor:
         """Logits from the output of the frozen stages."""
         features = self.trunk.late(x, self.frozen) if self.frozen else self.trunk(x)  # type: ignore[operator]
@@ -108,6 +118,15 @@ def make_trunk(network: Any, size: int | None, pretrained: bool, title: str) -> 
     )
 
 
+def set_precision(trunk: nn.Module, precision: str, title: str) -> None:
+    """Make the stages of the package's networks compute in ``"single"`` or ``"bfloat16"``."""
+    if precision == "single":
+        return
+    if not isinstance(trunk, Backbone):
+        raise InputError(f"{title}: precision={precision!r} needs one of the package's networks.")
+    trunk.precision = getattr(torch, precision)
+
+
 def add_hash_layer(
     trunk: nn.Module, sample: Tensor, n_bits: int, dropout: float, frozen: int, title: str
 ) -> HashNetwork:
@@ -141,4 +160,4 @@ def to_tensor(rows: NDArray[Any]) -> Tensor:
     if rows.ndim == 4:
         rows = rows.transpose(0, 3, 1, 2)
     kept = rows if rows.dtype == np.uint8 and rows.ndim == 4 else rows.astype(np.float32)
-    return torch.from_numpy(np.ascontiguousarray(kept))
+    return torch.from_numpy(np.require(kept, requirements=["C", "W"]))

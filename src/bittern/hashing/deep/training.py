@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bittern.checks import PositionArray
@@ -26,6 +28,8 @@ from bittern.progress import Bar
 Loss = Callable[[Tensor, Tensor, float], Tensor]  # of logits, gains, and the share of training done
 LEAST_PER_CLASS = 5  # rows in a batch, if there are more classes than it can hold
 WARM_UP = 0.1  # of all steps
+MOMENTUM = 0.9  # of stochastic gradient descent
+WATCHED = 500  # rows whose metric is recorded after each epoch
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,10 @@ class TrainingSettings:
     learning_rate: float
     trunk_rate: float
     weight_decay: float
+    optimiser: str
+    schedule: str
+    averaging: float
+    balanced: bool
     seed: int
     patience: int | None
     title: str = "training"  # in messages
@@ -49,6 +57,7 @@ class TrainingProgress:
     epoch: int = 0
     losses: list[float] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
+    curves: dict[str, list[float]] = field(default_factory=dict)
     best: int = 0  # the epoch whose network is kept, counted from 1
 
     def is_best(self) -> bool:
@@ -74,6 +83,9 @@ class Inputs(Protocol):
     def draw(self, rows: PositionArray, rng: np.random.Generator) -> Tensor:
         """Inputs of the learned part of the network, for some training rows."""
 
+    def plain(self, rows: PositionArray) -> Tensor:
+        """The same without random variations."""
+
 
 class VectorInputs:
     """Rows of numbers, ready for the first layer."""
@@ -85,27 +97,75 @@ class VectorInputs:
         """Some of the rows."""
         return self._rows[rows]
 
+    def plain(self, rows: PositionArray) -> Tensor:
+        """Some of the rows."""
+        return self._rows[rows]
+
+
+class Watched:
+    """Rows whose metric among themselves is followed: the exact one, and its relaxation."""
+
+    def __init__(self, logits: Callable[[HashNetwork], Tensor], targets: Targets, metric: str):
+        self._logits, self._metric, self._targets = logits, metric, targets
+        self._truth = targets.as_relevance().excluding(np.arange(targets.n))
+
+    @staticmethod
+    def of_training(
+        inputs: Inputs, targets: Targets, metric: str, rng: np.random.Generator
+    ) -> Watched:
+        """Some of the training rows."""
+        rows = np.sort(rng.permutation(targets.n)[:WATCHED])
+
+        def logits(network: HashNetwork) -> Tensor:
+            blocks = np.array_split(rows, max(1, len(rows) // AT_ONCE))
+            return torch.cat([network.late(inputs.plain(some)) for some in blocks])
+
+        return Watched(logits, targets.take(rows), metric)
+
+    @staticmethod
+    def of_others(inputs: Tensor, targets: Targets, metric: str) -> Watched:
+        """Rows that training does not see, as inputs of the whole network."""
+
+        def logits(network: HashNetwork) -> Tensor:
+            starts = range(0, len(inputs), AT_ONCE)
+            return torch.cat([network(inputs[i : i + AT_ONCE]) for i in starts])
+
+        return Watched(logits, targets, metric)
+
+    def values(self, network: HashNetwork, relaxed: Loss, t: float) -> tuple[float, float]:
+        """The relaxed and the exact metric of a network in evaluation mode."""
+        rows = np.arange(self._targets.n)
+        with torch.inference_mode():
+            logits = self._logits(network)
+            gains = torch.from_numpy(self._targets.gains(rows, rows))
+            soft = relaxed(logits, gains, t).item()
+        return soft, self._exact(logits)
+
+    def exact(self, network: HashNetwork) -> float:
+        """The exact metric; NaN if nothing is relevant to any row."""
+        with torch.inference_mode():
+            return self._exact(self._logits(network))
+
+    def _exact(self, logits: Tensor) -> float:
+        codes = Codes.from_bits((logits > 0).numpy())
+        return float(evaluate(codes, codes, self._truth, [self._metric])[self._metric].mean)
+
 
 class Validation:
-    """The exact metric of held-out rows among themselves."""
+    """The exact metric of held-out rows among themselves, which chooses the epoch to keep."""
 
-    def __init__(self, inputs: Tensor, targets: Targets, metric: str, title: str) -> None:
-        self._inputs, self._metric, self._title = inputs, metric, title
-        self._truth = targets.as_relevance().excluding(np.arange(targets.n))
+    def __init__(self, watched: Watched, n: int, title: str) -> None:
+        self._watched, self._n, self._title = watched, n, title
 
     def score(self, network: HashNetwork) -> float:
         """The mean of the metric for the codes of a network in evaluation mode."""
-        with torch.inference_mode():
-            starts = range(0, len(self._inputs), AT_ONCE)
-            bits = [network(self._inputs[i : i + AT_ONCE]) > 0 for i in starts]
-        codes = Codes.from_bits(torch.cat(bits).numpy())
-        score = evaluate(codes, codes, self._truth, [self._metric])[self._metric].mean
+        score = self._watched.exact(network)
         if np.isnan(score):
             raise InputError(
-                f"{self._title}: nothing is relevant among the {len(codes):,} rows held out for "
+                f"{self._title}: nothing is relevant among the {self._n:,} rows held out for "
                 f"validation; hold out more rows, or none (validation=0)."
             )
-        return float(score)
+        return score
 
 
 class Trainer:
@@ -124,13 +184,15 @@ class Trainer:
         loss: Loss,
         settings: TrainingSettings,
         validation: Validation | None = None,
+        watched: Mapping[str, Watched] | None = None,
+        relaxed: Loss | None = None,
     ) -> None:
         self.network, self.settings, self.progress = network, settings, TrainingProgress()
         self.best: dict[str, Tensor] = _copied_state(network)
         self._inputs, self._targets, self._loss = inputs, targets, loss
-        self._validation = validation
-        groups = network.parameter_groups(settings.learning_rate, settings.trunk_rate)
-        self._optimiser = torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
+        self._validation, self._watched, self._relaxed = validation, watched or {}, relaxed
+        self._optimiser = _optimiser(network, settings)
+        self._mean = WeightMean(settings.averaging)
         self._rates = [group["lr"] for group in self._optimiser.param_groups]
         self._n_batches = max(1, targets.n // settings.batch_size)
 
@@ -157,7 +219,8 @@ class Trainer:
         torch.manual_seed(int(rng.integers(2**62)))
         total = 0.0
         self.network.train()
-        batches = balanced_batches(self._targets, settings.batch_size, n_batches, rng)
+        labels = self._targets.labels if settings.balanced else None
+        batches = draw_batches(labels, self._targets.n, settings.batch_size, n_batches, rng)
         for i, rows in enumerate(batches):
             step = progress.epoch * n_batches + i
             total += self._step(rows, rng, step) / n_batches
@@ -166,6 +229,18 @@ class Trainer:
         progress.epoch += 1
         progress.losses.append(total)
         self.network.eval()
+        with self._mean.used_by(self.network):
+            self._follow()
+
+    def _follow(self) -> None:
+        """Record how good the network is now, and keep it if it is the best so far."""
+        progress = self.progress
+        t = progress.epoch / self.settings.n_epochs
+        for name, watched in self._watched.items():
+            assert self._relaxed is not None
+            values = watched.values(self.network, self._relaxed, t)
+            for kind, value in zip(("relaxed", "exact"), values, strict=True):
+                progress.curves.setdefault(f"{name}_{kind}", []).append(value)
         if self._validation is not None:
             progress.scores.append(self._validation.score(self.network))
         if not progress.scores or progress.scores[-1] > max(
@@ -178,7 +253,7 @@ class Trainer:
         """One gradient step on a batch; returns the loss before it."""
         t = step / (self.settings.n_epochs * self._n_batches)
         for group, rate in zip(self._optimiser.param_groups, self._rates, strict=True):
-            group["lr"] = rate * _share_of_rate(t)
+            group["lr"] = rate * (_share_of_rate(t) if self.settings.schedule == "cosine" else 1)
         gains = torch.from_numpy(self._targets.gains(rows, rows))
         loss = self._loss(self.network.late(self._inputs.draw(rows, rng)), gains, t)
         value = loss.item()
@@ -192,6 +267,7 @@ class Trainer:
         if loss.requires_grad:
             loss.backward()  # type: ignore[no-untyped-call]
         self._optimiser.step()
+        self._mean.add(self.network, t)
         return value
 
     def _note(self, loss: float) -> str:
@@ -206,6 +282,7 @@ class Trainer:
                 "progress": vars(self.progress),
                 "network": self.network.state_dict(),
                 "optimiser": self._optimiser.state_dict(),
+                "mean": self._mean.state,
                 "best": None if self.progress.is_best() else self.best,
             },
             buffer,
@@ -224,36 +301,79 @@ class Trainer:
                 )
             self.network.load_state_dict(state["network"])
             self._optimiser.load_state_dict(state["optimiser"])
+            self._mean.state = state["mean"]
             self.progress = TrainingProgress(**state["progress"])
         self.best = state["best"] or _copied_state(self.network)
 
 
-def balanced_batches(
-    targets: Targets, size: int, n_batches: int, rng: np.random.Generator
+class WeightMean:
+    """The mean of a network's weights over the steps after the share ``1 - share`` of training."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self.state: dict[str, Any] = {"n": 0, "mean": {}}
+
+    def add(self, network: HashNetwork, t: float) -> None:
+        """Count the weights after the step at t."""
+        if t < 1 - self._share or not self._share:
+            return
+        mean, n = self.state["mean"], self.state["n"] + 1
+        for name, value in network.state_dict().items():
+            if name not in mean:
+                mean[name] = value.detach().clone()
+            elif value.is_floating_point():
+                mean[name].add_((value - mean[name]) / n)
+        self.state["n"] = n
+
+    @contextmanager
+    def used_by(self, network: HashNetwork) -> Iterator[None]:
+        """Give the network the mean for the block; nothing happens before there is one."""
+        if not self.state["n"]:
+            yield
+            return
+        own = _copied_state(network)
+        network.load_state_dict(self.state["mean"])
+        try:
+            yield
+        finally:
+            network.load_state_dict(own)
+
+
+def draw_batches(
+    labels: NDArray[np.intp] | None, n: int, size: int, n_batches: int, rng: np.random.Generator
 ) -> Iterator[PositionArray]:
-    """The rows of each batch: equally many of each class, or any rows if there are no classes.
+    """The rows of each batch: equally many of each class, or any of the n rows without labels.
 
     If the batch cannot hold five rows of every class, it has rows of some classes only.  The rows
     of a class come in random order, and none is repeated before all have come.
     """
-    if targets.labels is None:
-        order = rng.permutation(targets.n)
+    if labels is None:
+        order = rng.permutation(n)
         yield from (order[i * size : (i + 1) * size] for i in range(n_batches))
         return
-    classes = [np.flatnonzero(targets.labels == c) for c in np.unique(targets.labels)]
+    classes = [np.flatnonzero(labels == c) for c in np.unique(labels)]
     n_chosen = max(1, min(len(classes), size // LEAST_PER_CLASS))
     queues = [_shuffled_forever(rows, rng) for rows in classes]
     next_class = _shuffled_forever(np.arange(len(classes)), rng)
-    share = np.diff(np.linspace(0, min(size, targets.n), n_chosen + 1).astype(int))
+    share = np.diff(np.linspace(0, min(size, n), n_chosen + 1).astype(int))
     for _ in range(n_batches):
         chosen = [next(next_class) for _ in range(n_chosen)]
-        rows = [next(queues[c]) for c, n in zip(chosen, share, strict=True) for _ in range(n)]
+        rows = [
+            next(queues[c]) for c, n_rows in zip(chosen, share, strict=True) for _ in range(n_rows)
+        ]
         yield np.unique(np.array(rows))
 
 
 def _shuffled_forever(rows: PositionArray, rng: np.random.Generator) -> Iterator[Any]:
     while True:
         yield from rng.permutation(rows)
+
+
+def _optimiser(network: HashNetwork, settings: TrainingSettings) -> torch.optim.Optimizer:
+    groups = network.parameter_groups(settings.learning_rate, settings.trunk_rate)
+    if settings.optimiser == "sgd":
+        return torch.optim.SGD(groups, momentum=MOMENTUM, weight_decay=settings.weight_decay)
+    return torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
 
 
 def _share_of_rate(t: float) -> float:
