@@ -15,7 +15,7 @@ from bittern.hashing import DPSH, DTSH, TALR
 from bittern.hashing.deep.hasher import GradientHasher
 from bittern.hashing.deep.images import shifted_and_mirrored
 from bittern.hashing.deep.training import Trainer, Validation, draw_batches
-from bittern.hashing.targets import Targets
+from bittern.hashing.objectives import ap_loss
 from bittern.networks import SmallNet
 
 
@@ -38,8 +38,18 @@ def ap(hasher, X=X, y=Y):
 @pytest.mark.parametrize(
     ("kind", "own"),
     [
-        (TALR, {"objective": "ndcg", "alpha": (1.0, 2.0), "n_bins": 4, "form": "integral"}),
-        (DPSH, {"eta": 0.5}),
+        (
+            TALR,
+            {
+                "objective": "ndcg",
+                "alpha": (1.0, 2.0),
+                "n_bins": 4,
+                "delta": 2,
+                "eta": 0.1,
+                "form": "integral",
+            },
+        ),
+        (DPSH, {"eta": 0.5, "pairs": "all"}),
         (DTSH, {"eta": 0.5, "margin": 2.0}),
     ],
 )
@@ -408,3 +418,174 @@ def test_without_pytorch_the_extra_is_named(monkeypatch):
         TALR(**QUICK).fit(X, Y)
     with pytest.raises(bt.MissingExtraError, match=r"^bt\.hashing\.objectives: needs PyTorch"):
         bt.hashing.__getattr__("objectives")
+
+
+METHODS = (TALR, DPSH, DTSH)
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_curves_follow_training_and_held_out_rows(kind):
+    others = blobs(random_state=1)
+    hasher = kind(**QUICK, network="mlp").fit(X, Y, held_out=others)
+    assert set(hasher.curves_) == {
+        f"{rows}_{which}" for rows in ("train", "held_out") for which in ("relaxed", "exact")
+    }
+    assert all(len(values) == 6 for values in hasher.curves_.values())
+    # All rows are followed, since there are fewer than 500, and by the network that encodes.
+    assert hasher.curves_["train_exact"][-1] == pytest.approx(ap(hasher))
+    assert hasher.curves_["held_out_exact"][-1] == pytest.approx(ap(hasher, *others))
+    assert hasher.curves_["train_exact"][-1] > hasher.curves_["train_exact"][0]
+
+
+def test_the_relaxed_curve_is_one_minus_the_loss_at_the_steepness_of_that_epoch():
+    hasher = TALR(**QUICK, alpha=(1.0, 3.0)).fit(X, Y)
+    logits, gains = (
+        torch.from_numpy(hasher.logits(X)),
+        torch.from_numpy((Y[:, None] == Y).astype(int)),
+    )
+    want = 1 - ap_loss(logits, gains, alpha=3.0).item()
+    assert hasher.curves_["train_relaxed"][-1] == pytest.approx(want, abs=1e-5)
+
+
+def test_followed_rows_change_nothing():
+    alone = TALR(**QUICK).fit(X, Y)
+    followed = TALR(**QUICK).fit(X, Y, held_out=blobs(random_state=1))
+    np.testing.assert_array_equal(alone.state_["hash.weight"], followed.state_["hash.weight"])
+    assert "held_out_exact" not in alone.curves_
+
+
+def test_held_out_rows_are_checked():
+    with pytest.raises(bt.InputError, match="held_out: y must have one entry for each row"):
+        TALR(**QUICK).fit(X, Y, held_out=(X[:5], Y[:4]))
+    with pytest.raises(bt.InputError, match=r"3 .*8"):
+        TALR(**QUICK).fit(X, Y, held_out=(X[:, :3], Y))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"optimiser": "sgd", "learning_rate": 0.5}, {"schedule": "constant"}, {"balanced": False}],
+)
+def test_every_way_to_train_learns(parameters):
+    untrained = ap(TALR(**QUICK | {"learning_rate": 1e-9}).fit(X, Y))
+    assert ap(TALR(**QUICK | parameters).fit(X, Y)) > untrained + 0.05
+
+
+def test_averaging_gives_the_mean_of_the_last_weights(monkeypatch):
+    seen = []
+    step = Trainer._step
+
+    def record(self, *arguments):
+        value = step(self, *arguments)
+        seen.append(self.network.hash.weight.detach().numpy().copy())
+        return value
+
+    monkeypatch.setattr(Trainer, "_step", record)
+    hasher = TALR(**QUICK, averaging=0.5).fit(X, Y)
+    assert len(seen) == 18
+    np.testing.assert_allclose(hasher.state_["hash.weight"], np.mean(seen[9:], axis=0), atol=1e-6)
+
+
+def test_a_training_with_averaging_resumes_to_the_same_result(tmp_path, monkeypatch):
+    parameters = QUICK | {"averaging": 0.8}
+    whole = TALR(**parameters).fit(X, Y)
+    epoch, n_done = Trainer._epoch, []
+
+    def stop_after_four(self, bar):
+        if len(n_done) == 4:
+            raise KeyboardInterrupt
+        n_done.append(None)
+        return epoch(self, bar)
+
+    monkeypatch.setattr(Trainer, "_epoch", stop_after_four)
+    path = tmp_path / "state.pt"
+    with pytest.warns(UserWarning, match="stopped early"):
+        TALR(**parameters, checkpoint=path).fit(X, Y)
+    monkeypatch.setattr(Trainer, "_epoch", epoch)
+    resumed = TALR(**parameters, checkpoint=path).fit(X, Y)
+    np.testing.assert_array_equal(whole.state_["hash.weight"], resumed.state_["hash.weight"])
+    assert resumed.curves_["train_exact"].tolist() == whole.curves_["train_exact"].tolist()
+
+
+def long_tail(n_classes, n_rows=3000, dim=24):
+    """Classes in some dimensions, larger noise in the others; some classes have few rows."""
+    rng = np.random.default_rng(n_classes)
+    share = 1 / np.arange(1, n_classes + 1) ** 0.7
+    y = rng.choice(n_classes, n_rows, p=share / share.sum())
+    y[: 2 * n_classes] = np.arange(2 * n_classes) % n_classes  # at least two rows of each
+    centres = rng.standard_normal((n_classes, dim))
+    rows = centres[y] + 0.3 * rng.standard_normal((n_rows, dim))
+    return np.hstack([rows, 2 * rng.standard_normal((n_rows, dim))]), y
+
+
+def retrieval_ap(hasher, rows, y):
+    """AP of every fourth row against the others, which the hasher is fitted on."""
+    query = np.arange(len(y)) % 4 == 0
+    hasher.fit(rows[~query], y[~query])
+    truth = bt.Relevance.from_classes(y[query], y[~query])
+    codes = hasher.encode(rows[query]), hasher.encode(rows[~query])
+    return bt.evaluate_codes(*codes, truth, ["ap"])["ap"].mean
+
+
+@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize("n_classes", [2, 101, 1000])
+def test_no_method_collapses_with_few_or_many_classes_and_long_tails(kind, n_classes):
+    rows, y = long_tail(n_classes, n_rows=600 if n_classes == 2 else 3000)
+    training = dict(n_epochs=12, batch_size=150, network="mlp", hidden=128, learning_rate=0.003)
+    learned = retrieval_ap(kind(24, dropout=0.1, **training), rows, y)
+    assert learned > 1.2 * retrieval_ap(bt.hashing.LSH(24, random_state=0), rows, y)
+
+
+def test_dpsh_with_all_pairs_alike_is_worse_with_many_classes():
+    rows, y = long_tail(101)
+    training = dict(n_epochs=12, batch_size=150, network="mlp", hidden=128, learning_rate=0.003)
+    balanced, alike = (
+        retrieval_ap(DPSH(12, dropout=0.1, pairs=pairs, **training), rows, y)
+        for pairs in ("balanced", "all")
+    )
+    assert balanced > 1.5 * alike
+
+
+def test_bfloat16_cache_and_mirror(tmp_path):
+    images, y = striped_images()
+    shared = dict(n_bits=6, network="small", n_epochs=2, batch_size=16, frozen=1, augment=1)
+    single = TALR(**shared).fit(images, y)
+    half = TALR(**shared, precision="bfloat16", cache=tmp_path).fit(images, y)
+    again = TALR(**shared, precision="bfloat16", cache=tmp_path).fit(images, y)
+    close = half.logits(images) - single.logits(images)
+    assert 0 < np.abs(close).max() < 0.5 * np.abs(single.logits(images)).max()
+    np.testing.assert_array_equal(half.logits(images), again.logits(images))
+    uncached = TALR(**shared, precision="bfloat16").fit(images, y)
+    np.testing.assert_allclose(uncached.logits(images), half.logits(images), atol=0.02)
+    assert len(list(tmp_path.rglob("*.npz"))) == 2, (
+        "of the training images, and of the encoded ones"
+    )
+    both = TALR(**shared, mirror=True).fit(images, y)
+    mean = (single.logits(images) + single.logits(images[:, :, ::-1])) / 2
+    np.testing.assert_allclose(both.logits(images), mean, atol=1e-5)
+
+
+def test_a_cache_of_other_images_is_not_used(tmp_path):
+    images, y = striped_images()
+    shared = dict(n_bits=6, network="small", n_epochs=1, batch_size=16, frozen=1)
+    TALR(**shared, cache=tmp_path).fit(images, y)
+    other = TALR(**shared, cache=tmp_path).fit(255 - images, y)
+    alone = TALR(**shared).fit(255 - images, y)
+    np.testing.assert_array_equal(other.state_["hash.weight"], alone.state_["hash.weight"])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"optimiser": "adam"}, "optimiser must be"),
+        ({"schedule": "linear"}, "schedule must be"),
+        ({"averaging": 1.0}, "averaging must be less than 1"),
+        ({"delta": 0}, "delta must be"),
+        ({"eta": -1}, "eta must be"),
+        ({"mirror": True}, "precision and mirror are for networks that take images"),
+        ({"precision": "bfloat16"}, "precision and mirror are for networks that take images"),
+        ({"precision": "half"}, "precision must be"),
+    ],
+)
+def test_new_parameters_are_checked(parameters, says):
+    with pytest.raises(bt.InputError, match=says):
+        TALR(**QUICK, **parameters).fit(X, Y)

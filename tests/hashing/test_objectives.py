@@ -202,16 +202,58 @@ def test_the_diagonal_is_not_looked_at():
         assert OBJECTIVES[name](logits, gains) == OBJECTIVES[name](logits, other)
 
 
-def test_dpsh_written_out():
+@pytest.mark.parametrize("pairs", ["balanced", "all"])
+def test_dpsh_written_out(pairs):
     logits, gains = batch(m=6)
-    u, loss = logits.numpy(), []
+    u, loss = logits.numpy(), {True: [], False: []}
     for i in range(6):
         for j in range(6):
             if i != j:
-                theta = u[i] @ u[j] / 2
-                loss.append(np.log1p(np.exp(theta)) - (gains[i, j] > 0).item() * theta)
+                theta, similar = u[i] @ u[j] / 2, (gains[i, j] > 0).item()
+                loss[similar].append(np.log1p(np.exp(theta)) - similar * theta)
     drawn = np.mean((np.sign(u) - u) ** 2)
-    assert dpsh_loss(logits, gains, eta=0.3).item() == pytest.approx(np.mean(loss) + 0.3 * drawn)
+    assert len(loss[True]) != len(loss[False]), "else both weigh the same"
+    mean = np.mean(loss[True] + loss[False])
+    if pairs == "balanced":
+        mean = (np.mean(loss[True]) + np.mean(loss[False])) / 2
+    value = dpsh_loss(logits, gains, eta=0.3, pairs=pairs).item()
+    assert value == pytest.approx(mean + 0.3 * drawn)
+
+
+def test_dpsh_of_one_kind_of_pairs_only_is_their_mean():
+    logits, gains = batch(m=6)
+    for only in (torch.zeros_like(gains), torch.ones_like(gains)):
+        both = [dpsh_loss(logits, only, pairs=pairs).item() for pairs in ("balanced", "all")]
+        assert both[0] == pytest.approx(both[1])
+    assert dpsh_loss(logits[:1], gains[:1, :1], eta=0).item() == 0
+
+
+@pytest.mark.parametrize("delta", [1, 2, 3])
+def test_soft_counts_are_triangles_of_half_width_delta(delta):
+    # Equation 14 written out, away from the ends, where no bin is missing; and 1 item in all.
+    n_bits = 12
+    distances = torch.tensor([[4.0, 5.25, 6.9]], dtype=torch.float64)
+    levels = torch.tensor([[0, 1, 1]])
+    counts = soft_counts(distances, levels, 2, n_bits, delta=delta)[0]
+    for level in (0, 1):
+        for d in range(n_bits + 1):
+            apart = (distances[levels == level] - d).abs().tolist()
+            want = sum(max(0, 1 - x / delta) for x in apart) / delta
+            assert counts[level, d].item() == pytest.approx(want)
+    assert counts.sum().item() == pytest.approx(3)
+
+
+def test_wide_soft_counts_keep_every_item_at_the_ends_and_have_gradients():
+    distances = torch.tensor([[0.0, 0.3, 7.9, 8.0]], dtype=torch.float64, requires_grad=True)
+    levels = torch.zeros(1, 4, dtype=torch.long)
+    assert soft_counts(distances, levels, 1, 8, delta=3).sum().item() == pytest.approx(4)
+    inner = torch.tensor([[1.2, 2.6, 5.5]], dtype=torch.float64, requires_grad=True)
+
+    def weighted(x):
+        counts = soft_counts(x, levels[:, :3], 1, 8, delta=3)
+        return (counts * torch.arange(9) ** 2).sum()
+
+    assert torch.autograd.gradcheck(weighted, inner)
 
 
 def test_dtsh_written_out():

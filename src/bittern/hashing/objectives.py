@@ -38,15 +38,17 @@ def ap_loss(
     *,
     alpha: float = 1.0,
     n_bins: int | None = None,
+    delta: int = 1,
     form: str = "simplified",
 ) -> Tensor:
     """One minus the mean relaxed AP of the rows, each a query for the others.
 
-    Rows to which nothing is relevant are left out of the mean; :func:`relaxed_ap` explains
-    ``form``.
+    Rows to which nothing is relevant are left out of the mean; :func:`soft_counts` explains
+    ``n_bins`` and ``delta``, :func:`relaxed_ap` ``form``.
     """
     levels = _without_self((gains > 0).long(), 2)
-    counts = soft_counts(relaxed_distances(logits, alpha), levels, 2, logits.shape[1], n_bins)
+    distances = relaxed_distances(logits, alpha)
+    counts = soft_counts(distances, levels, 2, logits.shape[1], n_bins, delta)
     return 1 - _mean_of_defined(relaxed_ap(counts[:, 1], counts.sum(dim=1), form))
 
 
@@ -99,12 +101,13 @@ def ndcg_loss(
     *,
     alpha: float = 1.0,
     n_bins: int | None = None,
+    delta: int = 1,
     form: str = "simplified",
 ) -> Tensor:
     """One minus the mean relaxed NDCG of the rows, each a query for the others.
 
-    Rows to which nothing is relevant are left out of the mean; :func:`relaxed_dcg` explains
-    ``form``.
+    Rows to which nothing is relevant are left out of the mean; :func:`soft_counts` explains
+    ``n_bins`` and ``delta``, :func:`relaxed_dcg` ``form``.
     """
     present = torch.bincount(gains.flatten()) > 0
     present[0] = True
@@ -112,7 +115,7 @@ def ndcg_loss(
     levels = (present.cumsum(dim=0) - 1)[gains]
     levels = _without_self(levels, len(values))
     distances = relaxed_distances(logits, alpha)
-    counts = soft_counts(distances, levels, len(values), logits.shape[1], n_bins)
+    counts = soft_counts(distances, levels, len(values), logits.shape[1], n_bins, delta)
     return 1 - _mean_of_defined(relaxed_ndcg(counts, values, form))
 
 
@@ -161,21 +164,30 @@ def relaxed_dcg(counts: Tensor, gain: Tensor, form: str = "simplified") -> Tenso
     return (gained / total.clamp(min=TINY) * discounts).sum(dim=1) * np.log(2)
 
 
-def dpsh_loss(logits: Tensor, gains: Tensor, *, eta: float = 1.0) -> Tensor:
+def dpsh_loss(
+    logits: Tensor, gains: Tensor, *, eta: float = 1.0, pairs: str = "balanced"
+) -> Tensor:
     r"""Negative log-likelihood of the pairs' affinities, plus a pull of the logits to ±1.
 
     With :math:`\theta_{ij} = u_i^\top u_j / 2` of the logits and :math:`s_{ij} = 1` for pairs with
     a gain above 0, the mean over pairs of
     :math:`\ln(1 + e^{\theta_{ij}}) - s_{ij} \theta_{ij}`, plus η times the mean over rows of
-    :math:`\|\operatorname{sgn} u_i - u_i\|^2 / b`.  The original sums where we take means, and
-    compares a batch with the last outputs of all training rows where we compare it with itself.
+    :math:`\|\operatorname{sgn} u_i - u_i\|^2 / b`.  With ``pairs="balanced"`` the similar pairs of
+    a batch weigh as much in all as the others; with ``"all"`` every pair weighs the same, so that
+    with many classes nearly all of the weight is on pairs that are not similar, and the codes
+    collapse.  The original sums where we take means, and compares a batch with the last outputs of
+    all training rows where we compare it with itself.
 
-    Reference: [Li-Wang-Kang-2016].
+    References: [Li-Wang-Kang-2016]; the balance is that of [Cao-2017].
     """
     theta = logits @ logits.T / 2
-    loss = (softplus(theta) - (gains > 0) * theta).fill_diagonal_(0)
-    n = len(logits)
-    return loss.sum() / max(1, n * (n - 1)) + eta * _quantisation(logits)
+    others = ~torch.eye(len(logits), dtype=torch.bool, device=logits.device)
+    similar = (gains > 0) & others
+    loss = softplus(theta) - similar * theta
+    kinds = (others,) if pairs == "all" else (similar, others & ~similar)
+    means = [loss[kind].mean() for kind in kinds if kind.any()]
+    mean = torch.stack(means).mean() if means else 0 * theta.sum()
+    return mean + eta * quantisation(logits)
 
 
 def dtsh_loss(
@@ -199,7 +211,7 @@ def dtsh_loss(
     counted = (levels[query] < gains[query, nearer, None]) & (levels[query] >= 0)
     n_triplets = counted.sum().clamp(min=1)
     loss = torch.where(counted, softplus(shortfall), 0).sum() / n_triplets
-    return loss + eta * _quantisation(logits)
+    return loss + eta * quantisation(logits)
 
 
 #: Every objective by its name.
@@ -216,18 +228,38 @@ def relaxed_distances(logits: Tensor, alpha: float) -> Tensor:
 
 
 def soft_counts(
-    distances: Tensor, levels: Tensor, n_levels: int, n_bits: int, n_bins: int | None = None
+    distances: Tensor,
+    levels: Tensor,
+    n_levels: int,
+    n_bits: int,
+    n_bins: int | None = None,
+    delta: int = 1,
 ) -> Tensor:
     """Soft counts ``(n_queries, n_levels, n_bins + 1)`` of items per relevance level and bin.
 
-    Bins are Δ = ``n_bits / n_bins`` apart, from distance 0 to ``n_bits``; ``n_bins`` defaults to
-    ``n_bits``.  Pairs of level ``n_levels`` are left out.
+    Bins are ``n_bits / n_bins`` apart, from distance 0 to ``n_bits``; ``n_bins`` defaults to
+    ``n_bits``.  An item counts in all bins that are less than Δ = ``delta`` spacings away, in
+    proportion to 1 − distance / Δ (eq. 14), and 1 in all.  Pairs of level ``n_levels`` are left
+    out.
     """
     n_bins = n_bits if n_bins is None else check_count(n_bins, "objective: n_bins")
     counts: Tensor = _SoftCounts.apply(  # type: ignore[no-untyped-call]
         distances, levels, n_levels + 1, n_bins, n_bits / n_bins
     )
-    return counts[:, :n_levels]
+    counts = counts[:, :n_levels]
+    return counts if delta == 1 else counts @ _wider(n_bins + 1, delta).to(counts)
+
+
+def _wider(n: int, delta: int) -> Tensor:
+    """The matrix (n, n) that turns counts interpolated between neighbours into wider ones.
+
+    A triangle of half-width Δ is linear between bins, so it is the sum of triangles of half-width
+    1, weighted by its values at the bins.  Near the ends, where bins are missing, weights are
+    scaled to add up to 1.
+    """
+    place = torch.arange(n)
+    weights = (1 - (place[:, None] - place).abs() / delta).clamp(min=0)
+    return weights / weights.sum(dim=1, keepdim=True)
 
 
 class _SoftCounts(torch.autograd.Function):
@@ -304,7 +336,7 @@ class _LogarithmicIntegral(torch.autograd.Function):
         return slopes[0] / x.log()
 
 
-def _quantisation(logits: Tensor) -> Tensor:
+def quantisation(logits: Tensor) -> Tensor:
     """Mean squared difference of the logits from their signs."""
     signs = torch.where(logits > 0, 1.0, -1.0).to(logits)
     return (signs - logits).square().mean()

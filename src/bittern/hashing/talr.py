@@ -25,10 +25,13 @@ class TALR(GradientHasher):
     ``objective`` is ``"ap"`` (two rows are relevant or not) or ``"ndcg"`` (gains matter: those of a
     Relevance, or the number of shared tags).  ``alpha`` is the steepness at the beginning and at
     the end of training, and grows linearly in between.  ``n_bins`` is the number of soft counts
-    beyond distance 0, by default ``n_bits``.  ``form`` replaces the sum over the ranks of a tie:
-    ``"simplified"`` by its middle term, ``"integral"`` as in the paper's equations 7 and 8,
-    ``"midpoint"`` by a closer integral.  :class:`~bittern.hashing.deep.hasher.GradientHasher`
-    explains the other parameters, of the network and its training.
+    beyond distance 0, by default ``n_bits``; an item counts in the bins less than ``delta``
+    spacings away.  ``form`` replaces the sum over the ranks of a tie: ``"simplified"`` by its
+    middle term, ``"integral"`` as in the paper's equations 7 and 8, ``"midpoint"`` by a closer
+    integral.  ``eta`` times the mean squared difference of the logits from their signs is added, as
+    in DPSH and DTSH; the paper has no such term.
+    :class:`~bittern.hashing.deep.hasher.GradientHasher` explains the other parameters, of the
+    network and its training.
 
     The original trains VGG-F by stochastic gradient ascent with momentum.
 
@@ -38,17 +41,25 @@ class TALR(GradientHasher):
     objective: str = "ap"
     alpha: tuple[float, float] = (1.0, 4.0)
     n_bins: int | None = None
+    delta: int = 1
+    eta: float = 0.0
     form: str = "simplified"
 
     name = "talr"
 
     def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
+        from bittern.hashing.objectives import quantisation
+
+        loss = 1 - self._relaxed(logits, gains, t)
+        return loss + self.eta * quantisation(logits) if self.eta else loss
+
+    def _relaxed(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
         from bittern.hashing.objectives import OBJECTIVES
 
         first, last = self.alpha
-        alpha = first + (last - first) * t
+        options = dict(n_bins=self.n_bins, delta=self.delta, form=self.form)
         loss = OBJECTIVES[self.objective]
-        return loss(logits, gains, alpha=alpha, n_bins=self.n_bins, form=self.form)
+        return 1 - loss(logits, gains, alpha=first + (last - first) * t, **options)
 
     def _check_objective(self) -> None:
         from bittern.hashing.objectives import FORMS
@@ -63,6 +74,8 @@ class TALR(GradientHasher):
             check_number(value, f"{self._title}: alpha", above=0)
         if self.n_bins is not None:
             check_count(self.n_bins, f"{self._title}: n_bins")
+        check_count(self.delta, f"{self._title}: delta")
+        check_number(self.eta, f"{self._title}: eta", least=0)
 
     @property
     def _metric(self) -> str:  # type: ignore[override]

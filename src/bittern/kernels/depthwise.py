@@ -1,8 +1,8 @@
 """The gradient of a depthwise convolution's weights, which torch computes slowly on a CPU.
 
-``bittern.networks.convolution`` guarantees, and nothing here checks: arrays are of one floating type,
-rows of channels are contiguous, and the output has the right shape.  ``tests/kernels/twins`` has the NumPy
-twin.
+``bittern.networks.convolution`` guarantees, and nothing here checks: arrays are of one floating
+type, rows of channels are contiguous, and the output has the right shape.  The NumPy twin is
+``tests/kernels/twins/depthwise_reference.py``.
 """
 
 from __future__ import annotations
