@@ -463,7 +463,12 @@ def test_held_out_rows_are_checked():
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"optimiser": "sgd", "learning_rate": 0.5}, {"schedule": "constant"}, {"balanced": False}],
+    [
+        {"optimiser": "sgd", "learning_rate": 0.5},
+        {"schedule": "constant"},
+        {"balanced": False},
+        {"precision": "bfloat16", "network": "mlp"},
+    ],
 )
 def test_every_way_to_train_learns(parameters):
     untrained = ap(TALR(**QUICK | {"learning_rate": 1e-9}).fit(X, Y))
@@ -581,8 +586,7 @@ def test_a_cache_of_other_images_is_not_used(tmp_path):
         ({"averaging": 1.0}, "averaging must be less than 1"),
         ({"delta": 0}, "delta must be"),
         ({"eta": -1}, "eta must be"),
-        ({"mirror": True}, "precision and mirror are for networks that take images"),
-        ({"precision": "bfloat16"}, "precision and mirror are for networks that take images"),
+        ({"mirror": True}, "mirror is for the package's image networks"),
         ({"precision": "half"}, "precision must be"),
     ],
 )

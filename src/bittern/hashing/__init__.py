@@ -15,6 +15,7 @@ from bittern.checks import import_extra
 from bittern.hashing.agh import AGH
 from bittern.hashing.base import Hasher
 from bittern.hashing.bre import BRE
+from bittern.hashing.csq import CSQ
 from bittern.hashing.dbq import DBQ
 from bittern.hashing.dpsh import DPSH
 from bittern.hashing.dtsh import DTSH
@@ -57,6 +58,7 @@ __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "StructHash",
     "DPSH",
     "DTSH",
+    "CSQ",
     "TALR",
     "HASHERS",
     "Hasher",

@@ -7,6 +7,7 @@ import json
 import math
 import os
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -67,9 +68,10 @@ class GradientHasher(Hasher):
       With ``augment`` above 0, each step sees images shifted and mirrored at random; for frozen
       stages, that many variants of each image are stored besides the image itself.  ``cache`` is a
       folder that keeps the outputs of the frozen stages for the next fit on the same images.
-      ``precision`` is that of the package's networks in training and encoding: ``"single"``, or
-      ``"bfloat16"``, which is twice as fast on processors that have it.  With ``mirror``, the
-      logits of an image are the mean of its own and those of its mirror image.
+      With ``mirror``, the logits of an image are the mean of its own and its mirror image's.
+
+    ``precision="bfloat16"`` computes the package's image networks, and the layers on vectors in
+    training, in that precision, which is twice as fast on processors that have it.
 
     Training uses the ``optimiser`` ``"adamw"``, or ``"sgd"`` with momentum 0.9, with
     ``weight_decay``.  The learning rate rises to ``learning_rate`` over the first tenth of the
@@ -144,8 +146,14 @@ class GradientHasher(Hasher):
             self._held_out = None
 
     @abstractmethod
-    def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
+    def _loss(self, logits: Tensor, target: Tensor, t: float) -> Tensor:
         """The objective after the share t of the training."""
+
+    def _batch_targets(self, targets: Targets, seed: int) -> Callable[[PositionArray], Tensor]:
+        """What the rows of a batch are trained towards: their gains for each other."""
+        import torch
+
+        return lambda rows: torch.from_numpy(targets.gains(rows, rows))
 
     @abstractmethod
     def _check_objective(self) -> None:
@@ -178,6 +186,7 @@ class GradientHasher(Hasher):
             network,
             inputs,
             seen,
+            self._batch_targets(seen, seed),
             self._loss,
             self._settings(seed, len(train)),
             validation,
@@ -278,7 +287,8 @@ class GradientHasher(Hasher):
 
         if self._takes_vectors:
             hidden = (int(self.hidden),) if self.network == "mlp" else ()
-            return vector_network(len(self.mean_), hidden, self.n_bits, self.dropout)
+            shape = len(self.mean_), hidden, self.n_bits
+            return vector_network(*shape, self.dropout, self.precision)
         trunk = make_trunk(self.network, self.image_size, pretrained, self._title)
         set_precision(trunk, self.precision, self._title)
         inputs = self._network_input(sample)
@@ -411,8 +421,8 @@ class GradientHasher(Hasher):
         check_choice(self.precision, f"{title}: precision", PRECISIONS)
         check_choice(self.optimiser, f"{title}: optimiser", OPTIMISERS)
         check_choice(self.schedule, f"{title}: schedule", SCHEDULES)
-        if self._takes_vectors and (self.precision != "single" or self.mirror):
-            raise InputError(f"{title}: precision and mirror are for networks that take images.")
+        if self.mirror and (self._takes_vectors or self._is_own_module):
+            raise InputError(f"{title}: mirror is for the package's image networks.")
         if self.start != "random" and self.network not in ("linear", "kernel"):
             raise InputError(
                 f"{title}: start={self.start!r} is for one layer, network='linear' or 'kernel'."

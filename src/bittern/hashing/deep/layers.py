@@ -31,6 +31,7 @@ class HashNetwork(nn.Module):
     def __init__(self, trunk: nn.Module, n_features: int, n_bits: int, dropout: float, frozen: int):
         super().__init__()
         self.trunk, self.frozen = trunk, frozen
+        self.fast = False  # whether to multiply matrices in bfloat16 in training
         self.dropout = nn.Dropout(dropout)
         self.hash = nn.Linear(n_features, n_bits)
         nn.init.normal_(self.hash.weight, std=n_features**-0.5)
@@ -58,9 +59,10 @@ class HashNetwork(nn.Module):
 
     def late(self, x: Tensor) -> Tensor:
         """Logits from the output of the frozen stages."""
-        features = self.trunk.late(x, self.frozen) if self.frozen else self.trunk(x)  # type: ignore[operator]
-        logits: Tensor = self.hash(self.dropout(features))
-        return logits
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.training and self.fast):
+            features = self.trunk.late(x, self.frozen) if self.frozen else self.trunk(x)  # type: ignore[operator]
+            logits: Tensor = self.hash(self.dropout(features))
+        return logits.float() if self.fast else logits
 
     def parameter_groups(self, rate: float, trunk_rate: float) -> list[dict[str, Any]]:
         """Parameters with their learning rates, in an optimiser's format."""
@@ -82,11 +84,12 @@ class HashNetwork(nn.Module):
 
 
 def vector_network(
-    n_features: int, hidden: tuple[int, ...], n_bits: int, dropout: float
+    n_features: int, hidden: tuple[int, ...], n_bits: int, dropout: float, precision: str = "single"
 ) -> HashNetwork:
     """Linear layers with ReLU between them and dropout before each, less before hidden layers.
 
-    ``hidden`` are the numbers of units; none makes a single layer.
+    ``hidden`` are the numbers of units; none makes a single layer.  With ``precision`` "bfloat16",
+    training multiplies matrices in it.
     """
     parts: list[nn.Module] = []
     n_in = n_features
@@ -98,7 +101,9 @@ def vector_network(
         parts += [linear, nn.ReLU()]
         n_in = n_out
     last = HIDDEN_SHARE * dropout if hidden else dropout
-    return HashNetwork(nn.Sequential(*parts), n_in, n_bits, last, 0)
+    network = HashNetwork(nn.Sequential(*parts), n_in, n_bits, last, 0)
+    network.fast = precision == "bfloat16"
+    return network
 
 
 def make_trunk(network: Any, size: int | None, pretrained: bool, title: str) -> nn.Module:

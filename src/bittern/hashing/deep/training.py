@@ -25,7 +25,9 @@ from bittern.io.files import atomic_write, reading
 from bittern.metrics import evaluate
 from bittern.progress import Bar
 
-Loss = Callable[[Tensor, Tensor, float], Tensor]  # of logits, gains, and the share of training done
+Loss = Callable[
+    [Tensor, Tensor, float], Tensor
+]  # of logits, their target, and the share of training
 LEAST_PER_CLASS = 5  # rows in a batch, if there are more classes than it can hold
 WARM_UP = 0.1  # of all steps
 MOMENTUM = 0.9  # of stochastic gradient descent
@@ -171,7 +173,8 @@ class Validation:
 class Trainer:
     """Trains a network epoch by epoch.
 
-    ``loss(logits, gains, t)`` is the objective, where t runs from 0 to 1 over the training.  Each
+    ``loss(logits, target, t)`` is the objective of a batch, where ``target`` is what
+    ``batch_targets`` gives for its rows, and t runs from 0 to 1 over the training.  Each
     epoch seeds its random numbers from the settings' seed and its own number, so a training that
     resumes from a checkpoint ends with the same result as one without an interruption.
     """
@@ -181,6 +184,7 @@ class Trainer:
         network: HashNetwork,
         inputs: Inputs,
         targets: Targets,
+        batch_targets: Callable[[PositionArray], Tensor],
         loss: Loss,
         settings: TrainingSettings,
         validation: Validation | None = None,
@@ -190,6 +194,7 @@ class Trainer:
         self.network, self.settings, self.progress = network, settings, TrainingProgress()
         self.best: dict[str, Tensor] = _copied_state(network)
         self._inputs, self._targets, self._loss = inputs, targets, loss
+        self._batch_targets = batch_targets
         self._validation, self._watched, self._relaxed = validation, watched or {}, relaxed
         self._optimiser = _optimiser(network, settings)
         self._mean = WeightMean(settings.averaging)
@@ -254,8 +259,8 @@ class Trainer:
         t = step / (self.settings.n_epochs * self._n_batches)
         for group, rate in zip(self._optimiser.param_groups, self._rates, strict=True):
             group["lr"] = rate * (_share_of_rate(t) if self.settings.schedule == "cosine" else 1)
-        gains = torch.from_numpy(self._targets.gains(rows, rows))
-        loss = self._loss(self.network.late(self._inputs.draw(rows, rng)), gains, t)
+        logits = self.network.late(self._inputs.draw(rows, rng))
+        loss = self._loss(logits, self._batch_targets(rows), t)
         value = loss.item()
         if not math.isfinite(value):
             raise InputError(
