@@ -17,7 +17,7 @@ from bittern.analysis.areas import AreaAndMean, AreasAgainstMeans, Skew, areas_a
 from bittern.analysis.comparison import Verdict, Verdicts, compare_methods
 from bittern.analysis.curves import Sweep, Training, sweep_of
 from bittern.analysis.differences import Difference, Differences, compare_experiments
-from bittern.analysis.search import SearchOutcome, search_outcomes
+from bittern.analysis.search import SearchOutcome, Tried, search_outcomes
 from bittern.analysis.summary import (
     ClassMeans,
     Cost,
@@ -44,6 +44,7 @@ __all__ = [
     "Summary",
     "Sweep",
     "Training",
+    "Tried",
     "Verdict",
     "Verdicts",
     "analyse",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bittern.checks import is_number
 from bittern.experiments.protocol import Method
 from bittern.experiments.records import Records
 from bittern.experiments.search import choose, tried_points
@@ -24,7 +24,8 @@ class Tried:
 class SearchOutcome:
     """What a search found for a method at a length: all its points, and the one it chose.
 
-    ``n_missing`` trials have no result yet; until then, ``chosen`` is the best so far.
+    ``grid`` has all values of each parameter, also of points that were not drawn.  ``n_missing``
+    trials have no result yet; until then, ``chosen`` is the best so far.
     """
 
     method: str
@@ -32,7 +33,13 @@ class SearchOutcome:
     metric: str
     tried: tuple[Tried, ...]
     chosen: Tried
+    grid: dict[str, list[Any]]
     n_missing: int = 0
+
+    @property
+    def size(self) -> int:
+        """The number of points of the whole grid."""
+        return math.prod(len(values) for values in self.grid.values())
 
     @property
     def reach(self) -> tuple[float, float]:
@@ -43,15 +50,12 @@ class SearchOutcome:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The parameters of the grid that take more than one value."""
-        return tuple(name for name in self.chosen.point if len(self.values(name)) > 1)
+        return tuple(name for name, values in self.grid.items() if len(values) > 1)
 
     def values(self, parameter: str) -> list[Any]:
-        """The values of a parameter among the points, in order of first use."""
-        found: list[Any] = []
-        for one in self.tried:
-            if one.point[parameter] not in found:
-                found.append(one.point[parameter])
-        return found
+        """The values of a parameter: numbers ascending, others in the grid's order."""
+        values = self.grid[parameter]
+        return sorted(values) if all(map(is_number, values)) else values
 
     def best_with(self, parameter: str, value: Any) -> float:
         """The best score among points with this value of a parameter; NaN if undefined."""
@@ -87,15 +91,10 @@ def _outcome(records: Records, method: Method, n_bits: int | None) -> SearchOutc
         records.protocol.search_metric,
         tried,
         next(one for one in tried if one.point == chosen),
+        method.grid,
         len(missing),
     )
 
 
 def _grid_part(method: Method, parameters: dict[str, Any]) -> dict[str, Any]:
     return {name: parameters[name] for name in method.grid}
-
-
-def in_order(values: Sequence[Any]) -> list[Any]:
-    """Numbers ascending; other values as they are."""
-    is_numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    return sorted(values) if is_numeric else list(values)

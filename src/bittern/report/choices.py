@@ -8,9 +8,11 @@ from bittern.experiments.search import point_text
 from bittern.metrics.scores import aligned
 from bittern.report.results_table import bits_of, number
 
+CAPTION = "Chosen on held-out rows; test queries were not used"
+
 
 def choice_header(analysis: Analysis) -> list[str]:
-    """The columns; the score is that of held-out training rows."""
+    """The columns; the score is that of held-out rows."""
     return ["method", "length", "chosen", analysis.protocol.search_metric, "points", "range"]
 
 
@@ -23,7 +25,7 @@ def choices_to_text(records: Records | Analysis) -> str:
     """The choices as plain text."""
     analysis = analyse(records)
     rows = aligned([choice_header(analysis), *choice_rows(analysis)], n_left=3)
-    return "\n".join(["Chosen on held-out training rows", "", *rows])
+    return "\n".join([CAPTION, "", *rows])
 
 
 def _row(outcome: SearchOutcome) -> list[str]:
@@ -34,6 +36,6 @@ def _row(outcome: SearchOutcome) -> list[str]:
         bits_of(outcome.n_bits),
         point_text(outcome.chosen.point),
         number(outcome.chosen.score),
-        f"{len(outcome.tried)}{lacking}",
+        f"{len(outcome.tried)} of {outcome.size}{lacking}",
         f"{number(low)} to {number(high)}",
     ]

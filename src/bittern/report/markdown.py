@@ -10,7 +10,7 @@ from bittern.analysis import Analysis, analyse
 from bittern.analysis.curves import Surface
 from bittern.experiments.records import PROTOCOL, Records
 from bittern.moved import renamed
-from bittern.report.choices import choice_header, choice_rows
+from bittern.report.choices import CAPTION, choice_header, choice_rows
 from bittern.report.results_table import DIGITS, Entry, ResultsTable, results_table
 from bittern.report.sentences import in_words
 
@@ -110,7 +110,7 @@ def _choices(analysis: Analysis) -> str:
         return ""
     rows = [[markdown_text(cell) for cell in row] for row in choice_rows(analysis)]
     drawn = _drawn([markdown_text(name) for name in choice_header(analysis)], rows)
-    return f"Chosen on held-out training rows:\n\n{drawn}"
+    return f"{CAPTION}:\n\n{drawn}"
 
 
 def _drawn(heading: list[str], rows: list[list[str]]) -> str:

@@ -18,7 +18,7 @@ from bittern.experiments.records import PROTOCOL, Records
 from bittern.io.files import write_text
 from bittern.io.toml import to_toml
 from bittern.report.charts import Figure, chart_style
-from bittern.report.choices import choice_header, choice_rows
+from bittern.report.choices import CAPTION, choice_header, choice_rows
 from bittern.report.figures import FIGURES
 from bittern.report.figures.quality import MEGABYTE, bits_panel
 from bittern.report.gallery import gallery, image_rules
@@ -165,7 +165,7 @@ def _class_table(analysis: Analysis, found: ClassMeans) -> Table:
 def _choice_table(analysis: Analysis) -> dict[str, Any]:
     name, *header = choice_header(analysis)
     rows: list[Row] = [(method, cells) for method, *cells in choice_rows(analysis)]
-    return {"first": [Table("Chosen on held-out training rows", [name, *header], rows)]}
+    return {"first": [Table(CAPTION, [name, *header], rows)]}
 
 
 # What is folded below a figure: more panels, or its numbers as tables; ``first`` is above it.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
 
-from bittern.analysis import Analysis, SearchOutcome, Training
-from bittern.analysis.search import in_order
-from bittern.experiments.search import point_text, value_text
+from bittern.analysis import Analysis, SearchOutcome, Training, Tried
+from bittern.experiments.search import TRAIN, point_text, value_text
 from bittern.report.charts import (
     Figure,
     Frame,
@@ -50,10 +50,10 @@ def search_figure(analysis: Analysis) -> Figure:
     ]
     search = analysis.protocol.search
     assert search is not None
-    where = "the rows of the fit" if search.database == "train" else "the others"
+    where = "the rows that were fitted" if search.database == TRAIN else "the others"
     caption = (
-        f"{analysis.protocol.search_metric} of training rows that were held out, each searched "
-        f"among {where}, against each parameter of the grids. A small point is a combination of "
+        f"{analysis.protocol.search_metric} of held-out rows, each searched among "
+        f"{where}, against each parameter of the grids. A small point is a combination of "
         "parameters; the line joins the best one of each value. The large point is the chosen "
         "combination. A line that rises to the border asks for more values there; a flat one says "
         "that the parameter hardly matters."
@@ -86,7 +86,7 @@ def _parameter_panel(
     outcomes: Sequence[SearchOutcome], parameter: str, styles: dict[str, Style]
 ) -> Panel:
     first = outcomes[0]
-    values = in_order(first.values(parameter))
+    values = first.values(parameter)
     scores = [one.score for outcome in outcomes for one in outcome.tried]
     frame = Frame(
         ordinal([value_text(value) for value in values]),
@@ -117,17 +117,17 @@ def _length(
 ) -> Markup:
     """The points of a length, a little aside of the other lengths."""
     style = styles[bits_of(outcome.n_bits)]
-    place = {value_text(value): i + aside for i, value in enumerate(values)}
     best = [(i + aside, outcome.best_with(parameter, value)) for i, value in enumerate(values)]
+    drawn = [(x, score) for x, score in best if not math.isnan(score)]  # others were not tried
     others = [one for one in outcome.tried if one is not outcome.chosen]
     chosen = outcome.chosen
-    at = [(place[value_text(one.point[parameter])], one.score) for one in others]
+    at = [(values.index(one.point[parameter]) + aside, one.score) for one in others]
     return join(
-        tag("g", line(frame, best, style), class_="faint"),
-        points(frame, at, style, [_title(outcome, one) for one in others], size=2.4),
+        tag("g", line(frame, drawn, style), class_="faint"),
+        points(frame, at, style, [_title(outcome, one) for one in others], size=2.8),
         points(
             frame,
-            [(place[value_text(chosen.point[parameter])], chosen.score)],
+            [(values.index(chosen.point[parameter]) + aside, chosen.score)],
             style,
             [f"chosen: {_title(outcome, chosen)}"],
             size=5.5,
@@ -135,7 +135,7 @@ def _length(
     )
 
 
-def _title(outcome: SearchOutcome, one: Any) -> str:
+def _title(outcome: SearchOutcome, one: Tried) -> str:
     return f"{bits_of(outcome.n_bits)}, {point_text(one.point)}: {number(one.score)}"
 
 
