@@ -16,11 +16,12 @@ from made_protocols import PLAIN, protocol, run_data, write_arrays
 import bittern as bt
 from bittern.cli import main
 from bittern.errors import BitternError, InputError
-from bittern.experiments import Record, Records, cells_of, run, trials_of, verify
+from bittern.experiments import Record, Records, cells_of, measure, run, trials_of, verify
 from bittern.experiments.measure import CellMeasurer, Failed, measure_cell
 from bittern.experiments.run_data import RunData
 from bittern.experiments.search import choose, draw_points, point_text
 from bittern.hashing import HASHERS, ITQ
+from bittern.parallel import Outcome
 
 SIZES = "{ train = 60, queries = 20, validation_queries = 0, validation_database = 0 }"
 SEARCHED = (
@@ -51,6 +52,18 @@ def whole(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("whole")
     (folder / "p.toml").write_text(SEARCHED)
     return run(folder / "p.toml", folder / "out", root=data, jobs=2)
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Measure without other processes, which take long to start."""
+
+    def one_after_another(prepare, tasks, *_, **__):
+        work = prepare()
+        for task in tasks:
+            yield Outcome(task, work(task))
+
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)
 
 
 def searched(**changes):
@@ -339,6 +352,7 @@ def test_nothing_is_measured_twice(whole, data):
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_larger_budget_measures_only_the_new_trials(data, tmp_path):
     method = [{"name": "itq", "grid": {"n_iter": [1, 5, 20]}}]
     plan = searched(method=method, search={"points": 2}, n_bits=[4], runs=1)
@@ -367,6 +381,7 @@ class Following:
         self.told.append(outcome)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_search_only_measures_trials_and_only_of_what_is_wanted(data, tmp_path):
     found = run(searched(), tmp_path, root=data, jobs=1, search_only=True,
                 wanted=["method=itq", "bits=4", "run=1"])  # fmt: skip
@@ -377,6 +392,7 @@ def test_search_only_measures_trials_and_only_of_what_is_wanted(data, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_trial_that_fails_is_recorded_and_its_cells_wait(data, tmp_path):
     plan = searched(method=[{"name": "itq", "grid": {"n_iter": [-1, 5]}}, {"name": "lsh"}],
                     search={}, runs=1, n_bits=[4])  # fmt: skip
@@ -411,6 +427,7 @@ def test_other_data_are_refused_by_trials_too(whole, tmp_path):
         measurer.measure(trials_of(whole.protocol)[0])
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_verify_measures_a_searched_cell_again(whole, data, tmp_path):
     found = verify(whole.folder, root=data, wanted=("method=sdh",), random_state=0)
     assert found.is_same and found.recorded.tuning
@@ -467,6 +484,7 @@ def bittern(data, tmp_path, monkeypatch, capsys):
     return call
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_run_shows_trials_first_and_search_only_their_choices(bittern, data, tmp_path):
     words = ("run", "s.toml", "--root", data, "--only", "bits=4", "--jobs", 1)
     code, out, err = bittern(*words, "--search-only")
@@ -489,6 +507,7 @@ def test_run_shows_trials_first_and_search_only_their_choices(bittern, data, tmp
     assert code == 2 and "belongs to the experiment" in err
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_page_of_a_search_without_cells(bittern, data, tmp_path):
     assert bittern("run", "s.toml", "--root", data, "--jobs", 1, "--search-only")[0] == 0
     code, _, err = bittern("report", "results/s", "--html", "r.html", "--figures", "drawn")
