@@ -234,7 +234,7 @@ class _Worker:
 def _serve(connection: Connection, prepare: Callable[[], Callable[[Any], Any]]) -> None:
     """Main loop of a process: prepare, then run tasks until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # cleans up half-written files
+    signal.signal(signal.SIGTERM, _exit_once)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         function = prepare()
@@ -246,6 +246,12 @@ def _serve(connection: Connection, prepare: Callable[[], Callable[[Any], Any]]) 
         while True:
             task = connection.recv()
             connection.send(_attempt(function, task))
+
+
+def _exit_once(*_: Any) -> None:
+    """Exit, so that half-written files are cleaned up; a second signal must not disturb that."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(1)
 
 
 def _attempt(function: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | None]:

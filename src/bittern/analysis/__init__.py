@@ -8,14 +8,16 @@
     areas_against_means           do AUPRC and mAP agree?
     per_class, costs              for which classes, and at what cost?
     sweep_of                      how does quality change with a parameter?
+    search_outcomes               what did the search of each grid find?
     compare_experiments           what changes from one experiment to another?
 """
 
 from bittern.analysis.analysis import Analysis, analyse
 from bittern.analysis.areas import AreaAndMean, AreasAgainstMeans, Skew, areas_against_means
 from bittern.analysis.comparison import Verdict, Verdicts, compare_methods
-from bittern.analysis.curves import Sweep, sweep_of
+from bittern.analysis.curves import Sweep, Training, sweep_of
 from bittern.analysis.differences import Difference, Differences, compare_experiments
+from bittern.analysis.search import SearchOutcome, Tried, search_outcomes
 from bittern.analysis.summary import (
     ClassMeans,
     Cost,
@@ -37,9 +39,12 @@ __all__ = [
     "Difference",
     "Differences",
     "Leader",
+    "SearchOutcome",
     "Skew",
     "Summary",
     "Sweep",
+    "Training",
+    "Tried",
     "Verdict",
     "Verdicts",
     "analyse",
@@ -50,6 +55,7 @@ __all__ = [
     "costs",
     "leaders",
     "per_class",
+    "search_outcomes",
     "summarise",
     "sweep_of",
 ]

@@ -9,7 +9,16 @@ from typing import Any, TypeVar
 
 from bittern.analysis.areas import AreasAgainstMeans, areas_against_means
 from bittern.analysis.comparison import Verdicts, compare_methods
-from bittern.analysis.curves import Surface, Sweep, mean_curve, mean_surface, sweep_of
+from bittern.analysis.curves import (
+    Surface,
+    Sweep,
+    Training,
+    mean_curve,
+    mean_surface,
+    sweep_of,
+    trainings_of,
+)
+from bittern.analysis.search import SearchOutcome, search_outcomes
 from bittern.analysis.summary import (
     ClassMeans,
     Cost,
@@ -129,6 +138,17 @@ class Analysis:
     def sweep(self) -> Sweep | None:
         """The parameter that methods differ in, if any."""
         return sweep_of(self.records)
+
+    @cached_property
+    def searches(self) -> tuple[SearchOutcome, ...]:
+        """What the search found for each method and length; empty without a search."""
+        return search_outcomes(self.records) if self.records.trials else ()
+
+    @cached_property
+    def trainings(self) -> tuple[Training, ...]:
+        """The training curves of each method that has them."""
+        chosen = {(one.method, one.n_bits): one.chosen.point for one in self.searches}
+        return trainings_of(self.records, chosen)
 
     def curve(self, method: str, n_bits: int | None, kind: str) -> Curve | None:
         """The mean ``micro`` or ``interpolated`` precision-recall curve of a method."""

@@ -1,4 +1,4 @@
-"""Curves: averaged over runs, over the grids of hash tables, and over a method's parameter."""
+"""Curves: averaged over runs, over hash tables, over a method's parameter, and of training."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from bittern.analysis.summary import Summary, summarise
 from bittern.checks import Float64Array, is_number
 from bittern.experiments.protocol import Method
+from bittern.experiments.record import Record
 from bittern.experiments.records import Records
 from bittern.metrics import Curve
 
@@ -82,6 +83,44 @@ def _mean(arrays: Sequence[Float64Array]) -> Float64Array:
 
 def _grid(surface: dict[str, Any], side: str) -> Float64Array:
     return np.array(surface[side], dtype=np.float64)  # None, as JSON has it, becomes NaN
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """Metrics after each epoch, of one training of a method; those of the record by name."""
+
+    method: str
+    n_bits: int | None
+    run: int
+    curves: dict[str, tuple[float, ...]]  # train_exact, held_out_relaxed, …
+    is_trial: bool  # of the point that a search chose; otherwise of a cell
+
+
+def trainings_of(
+    records: Records, chosen: Mapping[tuple[str, int | None], Mapping[str, Any]]
+) -> tuple[Training, ...]:
+    """A training of each method that has curves, at the middle one of its lengths.
+
+    It is the first trial of the ``chosen`` point of the method and length, which has held-out rows;
+    without a search, the first run's cell.
+    """
+    found = []
+    for label in records.protocol.labels:
+        trials = [t for t in records.trials if t.method == label and _has_chosen(t, chosen)]
+        cells = [r for r in records if r.method == label]
+        curved = [t for t in trials if t.training_curves] or [r for r in cells if r.training_curves]
+        if curved:
+            lengths = sorted({one.n_bits or 0 for one in curved})
+            middle = lengths[len(lengths) // 2]
+            one = next(one for one in curved if (one.n_bits or 0) == middle)
+            is_trial = any(one is trial for trial in trials)
+            found.append(Training(label, one.n_bits, one.run, one.training_curves, is_trial))
+    return tuple(found)
+
+
+def _has_chosen(trial: Record, chosen: Mapping[tuple[str, int | None], Mapping[str, Any]]) -> bool:
+    point = chosen[trial.method, trial.n_bits]
+    return all(trial.parameters[name] == value for name, value in point.items())
 
 
 FEWEST = 3  # values of a curve

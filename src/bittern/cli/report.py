@@ -94,7 +94,7 @@ def _check_places(folder: Path, paths: Sequence[Path]) -> None:
     """Raise InputError for a path that is given twice, or that belongs to the experiment."""
     from bittern.experiments.records import FAILURES, PROTOCOL
 
-    own = {(folder / name).resolve() for name in (PROTOCOL, FAILURES, "cells")}
+    own = {(folder / name).resolve() for name in (PROTOCOL, FAILURES, "cells", "trials")}
     for i, path in enumerate(paths):
         check_outputs(path)
         if path.resolve() in {other.resolve() for other in paths[:i]}:

@@ -41,6 +41,9 @@ def run(
     only: Only = None,
     jobs: Jobs = None,
     root: Root = None,
+    search_only: Annotated[
+        bool, typer.Option("--search-only", help="Only search the grids, and show the choices.")
+    ] = False,
 ) -> None:
     """Measure the missing cells of a protocol, and show its table.
 
@@ -51,7 +54,8 @@ def run(
 
     path = find_protocol(protocol)
     folder = out or RESULTS / path.stem
-    records = _run(path, Protocol.load(path), folder, wanted=only or (), jobs=jobs, root=root)
+    options = {"wanted": only or (), "jobs": jobs, "root": root, "search_only": search_only}
+    records = _run(path, Protocol.load(path), folder, **options)
     _finish(records, folder)
 
 
@@ -109,16 +113,19 @@ def introduction(protocol: Protocol) -> str:
 
 
 def summary(records: Records, folder: Path) -> str:
-    """The table, the failed cells, and the page or how to make it."""
-    from bittern.report import to_text
+    """The table, or the choices of a search; the failed cells; the page or how to make it."""
+    from bittern.report import choices_to_text, to_text
 
-    lines = [to_text(records).rstrip()] if len(records) else ["Nothing was measured."]
+    if len(records):
+        lines = [to_text(records).rstrip()]
+    else:
+        lines = [choices_to_text(records) if records.trials else "Nothing was measured."]
     for name, reason in (records.failures or {}).items():
         lines.append(f"failed: {name}: {reason}")
     page = folder / PAGE
     if page.exists():
         lines.append(f"\nThe page is {page}.")
-    elif len(records):
+    elif len(records) or records.trials:
         lines.append(f"\nTo make a page: bittern report {folder} --html {page}")
     return "\n".join(lines)
 
@@ -127,15 +134,12 @@ def _run(
     path: Path,
     protocol: Protocol,
     folder: Path,
-    *,
-    wanted: Sequence[str],
-    jobs: int | None,
-    root: Path | None,
+    **options: Any,
 ) -> Records:
     from bittern import experiments
 
-    with handle_interrupt(), LiveView(protocol.main_metric) as live:
-        return experiments.run(path, folder, root=root, jobs=jobs, wanted=wanted, watcher=live)
+    with handle_interrupt(), LiveView(protocol.main_metric, protocol.search_metric) as live:
+        return experiments.run(path, folder, watcher=live, **options)
 
 
 def _finish(records: Records, folder: Path) -> None:
@@ -147,10 +151,11 @@ def _finish(records: Records, folder: Path) -> None:
 class LiveView:
     """The time left and the best so far at each length; plain lines without a terminal."""
 
-    def __init__(self, metric: str) -> None:
+    def __init__(self, metric: str, search_metric: str = "") -> None:
         from rich.console import Console
 
-        self._metric = metric
+        self._metric, self._search_metric = metric, search_metric or metric
+        self._kind = "cells"
         self._console = Console(stderr=True)
         self._values: dict[tuple[str, int | None], list[float]] = defaultdict(list)
         self._n_cells = self._n_done = 0
@@ -162,29 +167,38 @@ class LiveView:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
+        self._stop()
 
     def begin(self, cells: Sequence[Cell], n_known: int) -> None:
-        """Say how much there is to do."""
-        self._n_cells = len(cells)
+        """Say how much there is to do; trials first, if there are any, and then cells."""
+        from bittern.experiments.running import kind_of
+
+        self._stop()
+        self._values.clear()
+        self._n_cells, self._n_done, self._kind = len(cells), 0, kind_of(cells)
         if n_known:
-            self._console.print(f"{n_known} cells are done, {len(cells)} are left.", style="dim")
+            self._console.print(
+                f"{n_known} {self._kind} are done, {len(cells)} are left.", style="dim"
+            )
         if cells and self._console.is_terminal:
             self._start(len(cells))
 
     def tell(self, outcome: Finished | Failed) -> None:
         """Show the outcome of a cell."""
+        from bittern.experiments import Trial
         from bittern.experiments.measure import Failed
+        from bittern.experiments.search import point_text
 
         self._n_done += 1
-        cell = outcome.cell
+        cell, label, metric = outcome.cell, outcome.cell.method.label, self._metric
+        if isinstance(cell, Trial):
+            label, metric = f"{label}, {point_text(cell.point)}:", self._search_metric
         if isinstance(outcome, Failed):
             self._print(f"{cell.name}: {outcome.reason}", "red")
         else:
-            self._values[cell.method.label, cell.n_bits].append(outcome.value)
+            self._values[label, cell.n_bits].append(outcome.value)
             if self._live is None:
-                self._print(f"{cell.name}: {self._metric} {outcome.value:.4f}", "dim")
+                self._print(f"{cell.name}: {metric} {outcome.value:.4f}", "dim")
         if self._live is not None:
             self._bar.update(self._task, completed=self._n_done)
             self._live.update(self._content(), refresh=True)
@@ -202,13 +216,19 @@ class LiveView:
             leading.items(), key=lambda item: (item[0] is not None, item[0] or 0)
         ):
             where = "without codes" if n_bits is None else f"{n_bits} bits"
-            runs = f"{n_runs} run{'s' if n_runs > 1 else ''}"
+            noun = "trial" if self._kind == "trials" else "run"
+            runs = f"{n_runs} {noun}{'s' if n_runs > 1 else ''}"
             lines.append(f"best so far, {where}: {method} {mean:.4f} ({runs})")
         return lines
 
     def _print(self, sentence: str, style: str) -> None:
         line = f"{self._n_done}/{self._n_cells} {sentence}"
         self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
     def _start(self, n_cells: int) -> None:
         from rich.live import Live
@@ -222,7 +242,7 @@ class LiveView:
         )
 
         self._bar = Progress(
-            TextColumn("cells"),
+            TextColumn(self._kind),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -230,7 +250,7 @@ class LiveView:
             TimeRemainingColumn(),
             console=self._console,
         )
-        self._task = self._bar.add_task("cells", total=n_cells)
+        self._task = self._bar.add_task(self._kind, total=n_cells)
         self._live = Live(self._content(), console=self._console, transient=True, auto_refresh=True)
         self._live.start()
 

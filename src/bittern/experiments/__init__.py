@@ -2,11 +2,12 @@
 
 from bittern.experiments.advice import advise
 from bittern.experiments.advice.record import Advice
-from bittern.experiments.cells import Cell, cells_of
+from bittern.experiments.cells import Cell, Trial, cells_of, trials_of
 from bittern.experiments.protocol import PARADIGMS, Method, Protocol
 from bittern.experiments.record import Example, Record, Value
 from bittern.experiments.records import Records
 from bittern.experiments.running import Watcher, run
+from bittern.experiments.search import SearchSettings
 from bittern.experiments.verification import Verification, verify
 
 __all__ = [
@@ -18,11 +19,14 @@ __all__ = [
     "Protocol",
     "Record",
     "Records",
+    "SearchSettings",
+    "Trial",
     "Value",
     "Verification",
     "Watcher",
     "advise",
     "cells_of",
     "run",
+    "trials_of",
     "verify",
 ]

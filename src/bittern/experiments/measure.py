@@ -1,4 +1,4 @@
-"""Measure cells in parallel processes, and store a record of each."""
+"""Measure cells and trials in parallel processes, and store a record of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import bittern
 from bittern.data import Dataset
 from bittern.errors import BitternError, InputError
-from bittern.experiments.cells import Cell, cells_of
+from bittern.experiments.cells import Cell, Trial, cells_of, trials_of
 from bittern.experiments.paradigm import Clock
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.record import Record
@@ -29,7 +29,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "lightgbm")
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A cell whose record is on disk, with the mean of the main metric."""
+    """A cell whose record is on disk, with the mean of the metric that decides."""
 
     cell: Cell
     value: float
@@ -99,10 +99,12 @@ class CellMeasurer:
         self._data: Any = None
 
     def measure(self, cell: Cell) -> float:
-        """Measure a cell, store its record, and return the mean of the main metric."""
+        """Measure a cell or trial, store its record, and return the mean of its metric."""
         record = measure_cell(self._protocol, cell, self._data_of(cell.run))
         record.save(cell.place(self._folder))
-        value = record.values.get(self._protocol.main_metric)
+        protocol = self._protocol
+        metric = protocol.search_metric if isinstance(cell, Trial) else protocol.main_metric
+        value = record.values.get(metric)
         return nan if value is None else value.mean
 
     def _data_of(self, run: int) -> Any:
@@ -111,7 +113,7 @@ class CellMeasurer:
             if self._dataset is None:
                 self._dataset = load_dataset(self._protocol.dataset, self._root)
             data = self._protocol.kind.prepare(self._protocol, self._dataset, run, self._folder)
-            if self._recorded_data not in (None, data.statement["data"]):
+            if self._recorded_data not in (None, data.fingerprint):
                 raise InputError(
                     f"{self._dataset.name}: not the data that the records in "
                     f"{self._folder} were made from; give another folder, or the same data."
@@ -121,10 +123,13 @@ class CellMeasurer:
 
 
 def measure_cell(protocol: Protocol, cell: Cell, data: Any) -> Record:
-    """The record of a cell, measured on the data of its run."""
-    clock = Clock()
+    """The record of a cell or trial, measured on the data of its run."""
+    clock, kind = Clock(), protocol.kind
     with peak_memory() as peak:
-        found = protocol.kind.measure(protocol, cell, data, clock)
+        if isinstance(cell, Trial):
+            found = kind.measure_trial(protocol, cell, data, clock)
+        else:
+            found = kind.measure(protocol, cell, data, clock) | {"split": data.statement}
     return Record(
         method=cell.method.label,
         n_bits=cell.n_bits,
@@ -132,7 +137,6 @@ def measure_cell(protocol: Protocol, cell: Cell, data: Any) -> Record:
         fingerprint=cell.fingerprint,
         seconds=clock.seconds,
         peak_memory=peak.bytes,
-        split=data.statement,
         versions=versions(),
         protocol=protocol.to_dict(),
         **found,
@@ -141,7 +145,7 @@ def measure_cell(protocol: Protocol, cell: Cell, data: Any) -> Record:
 
 def _recorded_data(protocol: Protocol, folder: Path) -> str | None:
     """Fingerprint of the data of the first record in the folder; None if it has none."""
-    places = (cell.place(folder) for cell in cells_of(protocol))
+    places = (cell.place(folder) for cell in (*trials_of(protocol), *cells_of(protocol)))
     first = next((place for place in places if place.exists()), None)
     return None if first is None else Record.load(first).split.get("data")
 

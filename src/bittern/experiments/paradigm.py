@@ -12,7 +12,7 @@ from bittern.data import Dataset
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
-    from bittern.experiments.cells import Cell
+    from bittern.experiments.cells import Cell, Trial
     from bittern.experiments.protocol import Method, Protocol
 
 
@@ -41,14 +41,24 @@ class Paradigm(ABC):
 
     @abstractmethod
     def prepare(self, protocol: Protocol, dataset: Dataset, run: int, folder: Path) -> Any:
-        """The data of one run, checked; its ``statement`` describes the split in plain values.
+        """The data of one run, checked.
 
+        Its ``statement`` describes the split in plain values, its ``fingerprint`` the data.
         Slow results may be cached in ``folder``, the folder of the experiment.
         """
 
     @abstractmethod
     def measure(self, protocol: Protocol, cell: Cell, data: Any, clock: Clock) -> dict[str, Any]:
         """Measure one cell on the data of its run: the fields of its Record that it determines."""
+
+    def measure_trial(
+        self, protocol: Protocol, trial: Trial, data: Any, clock: Clock
+    ) -> dict[str, Any]:
+        """Score one point of a grid on training rows: the fields of its Record.
+
+        Only for paradigms whose methods may have grids.
+        """
+        raise InputError(f"search: {trial.method.label} has no grid in this paradigm.")
 
 
 class Clock:

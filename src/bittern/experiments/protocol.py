@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import json
 import math
 import os
@@ -20,6 +19,7 @@ from bittern.errors import InputError, UnknownNameError
 from bittern.experiments.evidence import Evidence
 from bittern.experiments.paradigm import Paradigm, check_different
 from bittern.experiments.retrieval import CodeRanking, HashTables
+from bittern.experiments.search import SearchSettings, draw_points
 from bittern.experiments.truth import Truth, read_truth
 from bittern.io.cache import fingerprint_of
 from bittern.io.files import existing_file, reading
@@ -68,8 +68,8 @@ class Method:
     """A row of the table: a hash function, or a ranking without one.
 
     ``parameters`` go to its constructor.  ``grid`` lists values of more parameters: every
-    combination is tried on validation data, for each length and run.  ``learns_from`` says whether
-    training sees grades or only yes and no.
+    combination is tried on validation data, for each length and run, or as the protocol's
+    ``search`` says.  ``learns_from`` says whether training sees grades or only yes and no.
     """
 
     name: str
@@ -98,8 +98,7 @@ class Method:
     @property
     def points(self) -> list[dict[str, Any]]:
         """The parameters with every combination of the grid."""
-        choices = itertools.product(*self.grid.values())
-        return [self.parameters | dict(zip(self.grid, one, strict=True)) for one in choices]
+        return [self.parameters | point for point in draw_points(self.grid, None, 0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +122,8 @@ class Protocol:
     """Everything that can change a number in the report, and four texts that cannot.
 
     The first metric is the main one: it decides grids and comparisons.  ``settings`` is the
-    paradigm's own table, such as ``[tables]`` or ``[evidence]``.
+    paradigm's own table, such as ``[tables]`` or ``[evidence]``.  With ``search``, grids are
+    searched first, once for all runs; without, inside each cell.
     """
 
     title: str
@@ -141,6 +141,7 @@ class Protocol:
     metrics: tuple[str, ...] = ("ap", "ndcg", "precision@100", "auprc")
     settings: dict[str, Any] = field(default_factory=dict)
     significance: SignificanceSettings = field(default_factory=SignificanceSettings)
+    search: SearchSettings | None = None
 
     def __post_init__(self) -> None:
         kind = self.kind
@@ -149,6 +150,7 @@ class Protocol:
         self._check_metrics()
         self._check_labels()
         kind.check(self)
+        self._check_search()
         read_truth(self.truth)
 
     @staticmethod
@@ -178,6 +180,7 @@ class Protocol:
             "dataset": DatasetSettings,
             "split": SplitSettings,
             "significance": SignificanceSettings,
+            "search": SearchSettings,
         }
         made: dict[str, Any] = {
             key: read_table(kind, _as_table(table[key], key), key)
@@ -203,6 +206,11 @@ class Protocol:
     def main_metric(self) -> str:
         """The metric that methods are compared by."""
         return self.metrics[0]
+
+    @property
+    def search_metric(self) -> str:
+        """The metric that decides grids."""
+        return self.main_metric if self.search is None else self.search.metric or self.main_metric
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -237,6 +245,20 @@ class Protocol:
             raise InputError(f"two methods are called {twice!r}; give one of them a label.")
         if self.significance.baseline is not None:
             Registry("method", dict.fromkeys(self.labels))[self.significance.baseline]
+
+    def _check_search(self) -> None:
+        if self.search is None:
+            return
+        searched = [method for method in self.method if method.grid]
+        if not searched:
+            raise InputError("search: no method has a grid; leave out [search], or add a grid.")
+        for method in searched:
+            for name, values in method.grid.items():
+                check_different(values, f"method {method.label}: grid.{name}")
+        if beyond := [run for run in self.search.runs if run >= self.runs]:
+            raise InputError(
+                f"search.runs: there are {self.runs} runs, counted from 0, got {beyond[0]}."
+            )
 
 
 def shipped() -> Registry[Path]:

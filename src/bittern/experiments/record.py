@@ -1,4 +1,4 @@
-"""Record: the values of one cell, with everything needed to trust them."""
+"""Record: the values of one cell or trial, with everything needed to trust them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from bittern.metrics.scores import with_nulls
 from bittern.profile import TieProfile
 
 FORMAT = 1
+CURVES = "training_curves"  # absent if the method has none
 SIDES = ("recall", "precision", "radius")  # of a curve
 MAX_POINTS = 257  # of a curve over real distances: no figure shows more
 # What a new run of the same protocol must reproduce: no costs, versions or sentences.
@@ -56,7 +57,8 @@ class Record:
 
     ``profile`` is None for rankings by real distances, which have hardly any ties.
     ``seconds`` has tune, fit, encode and evaluate; ``peak_memory`` is that of the process, in
-    bytes.  ``tuning`` lists what was tried on validation data.
+    bytes.  ``tuning`` lists what was tried on validation data.  ``training_curves`` are metrics
+    after each epoch, exact and relaxed, on training rows and on held-out rows.
     """
 
     method: str
@@ -73,6 +75,7 @@ class Record:
     n_relevant: tuple[int, ...] = ()
     examples: tuple[Example, ...] = ()
     tuning: tuple[dict[str, Any], ...] = ()
+    training_curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     peak_memory: int = 0
     split: dict[str, Any] = field(default_factory=dict)
@@ -99,9 +102,12 @@ class Record:
             return _record(plain)
 
     def same_values(self, other: Record) -> bool:
-        """Whether all results are equal, to the last bit."""
+        """Whether all results are equal, to the last bit; earlier records lack training curves."""
         mine, theirs = (_compared(record) for record in (self, other))
-        return json.dumps(mine) == json.dumps(theirs)
+        shared = mine.keys() & theirs.keys()
+        if (mine.keys() | theirs.keys()) - shared - {CURVES}:
+            return False
+        return all(json.dumps(mine[name]) == json.dumps(theirs[name]) for name in shared)
 
     def per_query(self, metric: str) -> Float64Array | None:
         """A metric's value for each query, NaN if undefined; None if it has one value for all."""
@@ -160,10 +166,11 @@ def _thinned(curve: Curve) -> Curve:
 
 def _plain(record: Record) -> dict[str, Any]:
     """The record as JSON has it; undefined is null."""
+    apart = ["values", "profile", "curves", "examples"]
+    if not record.training_curves:
+        apart.append(CURVES)
     plain = {
-        name: getattr(record, name)
-        for name in Record.__dataclass_fields__
-        if name not in ("values", "profile", "curves", "examples")
+        name: getattr(record, name) for name in Record.__dataclass_fields__ if name not in apart
     }
     return with_nulls(
         {"format": FORMAT}
@@ -202,12 +209,14 @@ def _plain_profile(profile: TieProfile | None) -> dict[str, Any] | None:
 
 def _record(plain: dict[str, Any]) -> Record:
     """The inverse of :func:`_plain`."""
-    fields = {name: plain[name] for name in Record.__dataclass_fields__}
+    fields = {name: plain[name] for name in Record.__dataclass_fields__ if name != CURVES}
     for name in ("query_positions", "query_labels", "n_relevant", "tuning"):
         fields[name] = None if fields[name] is None else tuple(fields[name])
     fields["values"] = {name: _value(value) for name, value in plain["values"].items()}
     fields["curves"] = {name: _curve(curve) for name, curve in plain["curves"].items()}
     fields["examples"] = tuple(_example(example) for example in plain["examples"])
+    trained = plain.get(CURVES, {})
+    fields[CURVES] = {name: tuple(map(_number, one)) for name, one in trained.items()}
     fields["profile"] = None if plain["profile"] is None else _profile(plain["profile"])
     return Record(**fields)
 

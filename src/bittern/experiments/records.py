@@ -7,13 +7,13 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from bittern.checks import Float64Array, import_extra
 from bittern.errors import FileError, InputError
-from bittern.experiments.cells import Cell, cells_of
+from bittern.experiments.cells import Cell, Trial, cells_of, trials_of
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.record import Record, values_of
 from bittern.io.files import atomic_write
@@ -21,13 +21,15 @@ from bittern.io.files import atomic_write
 # Files in the folder of an experiment.
 PROTOCOL = "protocol.toml"
 FAILURES = "failures.json"
+AnyCell = TypeVar("AnyCell", bound=Cell)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """The finished cells of a protocol, in its order.
+    """The finished cells of a protocol, in its order, and the trials of its search.
 
-    ``missing`` are the other cells; ``failures`` says why, for those that were tried.
+    ``missing`` and ``missing_trials`` are the others; ``failures`` says why, for those that were
+    tried.
     """
 
     protocol: Protocol
@@ -35,6 +37,8 @@ class Records:
     missing: tuple[Cell, ...] = ()
     failures: dict[str, str] | None = None  # names of cells to reasons
     folder: Path | None = None
+    trials: tuple[Record, ...] = ()
+    missing_trials: tuple[Trial, ...] = ()
 
     @staticmethod
     def read(folder: str | os.PathLike[str]) -> Records:
@@ -43,13 +47,13 @@ class Records:
         if not (place / PROTOCOL).is_file():
             raise FileError(f"{place}: has no {PROTOCOL}; give a folder made by `bittern run`.")
         protocol = Protocol.load(place / PROTOCOL)
-        cells = cells_of(protocol)
-        there = [cell.place(place).exists() for cell in cells]
-        done = [cell for cell, is_there in zip(cells, there, strict=True) if is_there]
-        records = tuple(_completed(_read_record(cell, place), protocol) for cell in done)
-        _check_one_data(place, records)
-        missing = tuple(c for c, is_there in zip(cells, there, strict=True) if not is_there)
-        return Records(protocol, records, missing, _failures(place, missing), place)
+        done, missing = parted(cells_of(protocol), place)
+        tried, untried = parted(trials_of(protocol), place)
+        records = tuple(_completed(read_record(cell, place), protocol) for cell in done)
+        trials = tuple(read_record(trial, place) for trial in tried)
+        _check_one_data(place, (*records, *trials))
+        failures = _failures(place, (*missing, *untried))
+        return Records(protocol, records, tuple(missing), failures, place, trials, tuple(untried))
 
     def __len__(self) -> int:
         return len(self.records)
@@ -140,7 +144,14 @@ class Records:
             parquet.write_table(table, file)
 
 
-def _read_record(cell: Cell, folder: Path) -> Record:
+def parted(cells: Sequence[AnyCell], folder: Path) -> tuple[list[AnyCell], list[AnyCell]]:
+    """The cells with a record in the folder, and those without."""
+    there = [cell.place(folder).exists() for cell in cells]
+    pairs = list(zip(cells, there, strict=True))
+    return [c for c, is_there in pairs if is_there], [c for c, is_there in pairs if not is_there]
+
+
+def read_record(cell: Cell, folder: Path) -> Record:
     """The record of a cell; raises FileError if it is damaged or of another cell."""
     path = cell.place(folder)
     try:
@@ -161,7 +172,7 @@ def _check_one_data(folder: Path, records: Sequence[Record]) -> None:
     if len(known) > 1:
         raise FileError(
             f"{folder}: has records of {len(known)} different sets of data; "
-            "delete its folder 'cells' and run `bittern run` again."
+            "delete its folders 'cells' and 'trials' and run `bittern run` again."
         )
 
 

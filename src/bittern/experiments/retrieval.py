@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,9 @@ from bittern.codes import MAX_BITS, Codes
 from bittern.data import Dataset
 from bittern.errors import InputError
 from bittern.experiments.paradigm import Clock, Paradigm, check_different
-from bittern.experiments.record import Example, describe_profile
+from bittern.experiments.record import Example, Value, describe_profile
 from bittern.experiments.run_data import RunData, SplitSet, prepare_run
+from bittern.experiments.search import TRAIN, Choice, choose
 from bittern.hashing import HASHERS, Hasher
 from bittern.index import FlatIndex
 from bittern.io.toml import check_keys, read_table
@@ -28,14 +29,14 @@ from bittern.relevance import Relevance
 from bittern.tables import TableSurface, table_surface
 
 if TYPE_CHECKING:
-    from bittern.experiments.cells import Cell
+    from bittern.experiments.cells import Cell, Trial
     from bittern.experiments.protocol import Method, Protocol
 
 EXACT = "exact"  # the ranking by real distances: a ceiling without codes
 EUCLIDEAN = "euclidean"
 DISTANCES = (EUCLIDEAN, "cosine", "manhattan")  # of that ranking
 FEW_PAIRS = 50_000_000  # queries × items whose real distances are all kept as columns
-HELD_OUT = 5  # one in five training rows validates if a split has no validation sets
+HELD_OUT = 0.2  # share of training rows that validates if a split has no validation sets
 EXAMPLES_OF_RUN, N_EXAMPLES, N_SHOWN = 0, 12, 12
 SURFACE: dict[str, Callable[[TableSurface], NDArray[Any]]] = {  # (n_k, n_l) each
     "precision": lambda surface: surface.precision,
@@ -92,6 +93,7 @@ class CodeRanking(Paradigm):
         hasher = _hasher(protocol, cell, choice.parameters)
         target = _target(protocol, cell, data.train)
         clock("fit", lambda: hasher.fit(data.train.vectors, target))
+        training_curves = _training_curves(hasher)
         queries, database = clock(
             "encode",
             lambda: tuple(hasher.encode(s.vectors) for s in (data.queries, data.database)),
@@ -100,7 +102,45 @@ class CodeRanking(Paradigm):
         found = clock("evaluate", lambda: self._evaluate(protocol, queries, database, truth))
         if cell.run == EXAMPLES_OF_RUN:
             found["examples"] = _examples(data, truth, _search_codes(queries, database))
-        return found | {"parameters": choice.parameters, "tuning": choice.tried}
+        return found | {
+            "parameters": choice.parameters,
+            "tuning": choice.tried,
+            "training_curves": training_curves,
+        }
+
+    def measure_trial(
+        self, protocol: Protocol, trial: Trial, data: RunData, clock: Clock
+    ) -> dict[str, Any]:
+        """Fit on a part of the training rows, and score the others; test sets are not touched."""
+        search, metric = protocol.search, protocol.search_metric
+        assert search is not None
+        sets = _validation_sets(data, trial.held_out_seed(protocol), search.held_out)
+        if len(sets.queries) < 2:
+            raise InputError(
+                f"search.held_out: {search.held_out:g} of {len(data.train):,} training rows "
+                f"are {len(sets.queries)}; hold out two or more."
+            )
+        if search.database == TRAIN:
+            sets = replace(sets, database=sets.train)
+        hasher = _hasher(protocol, trial, trial.parameters)
+        clock("fit", lambda: _fit_watched(protocol, trial, hasher, sets))
+        profile = clock("encode", lambda: _profile(protocol, hasher, sets))
+        score = clock("evaluate", lambda: evaluate(profile, [metric])[metric])
+        return {
+            "parameters": trial.parameters,
+            "values": {metric: Value(mean=score.mean, undefined=score.undefined)},
+            "training_curves": _training_curves(hasher),
+            "split": {
+                "name": data.split.name,
+                "fingerprint": data.split.fingerprint,
+                "sizes": {
+                    "train": len(sets.train),
+                    "queries": len(sets.queries),
+                    "database": len(sets.database),
+                },
+                "data": data.fingerprint,
+            },
+        }
 
     def _evaluate(
         self, protocol: Protocol, queries: Codes, database: Codes, truth: Relevance
@@ -162,60 +202,77 @@ def _check_lengths(lengths: tuple[int, ...], where: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
-    """The chosen parameters, and every point that was tried with its score."""
+class _Sets:
+    """Rows to fit on, and the queries and database that score the fit."""
 
-    parameters: dict[str, Any]
-    tried: tuple[dict[str, Any], ...] = ()
+    train: SplitSet
+    queries: SplitSet
+    database: SplitSet
 
 
-def _choose(protocol: Protocol, cell: Cell, data: RunData) -> _Choice:
-    """The point of the grid with the best main metric on validation data.
+def _choose(protocol: Protocol, cell: Cell, data: RunData) -> Choice:
+    """What the search chose; without one, the best point of the grid on validation data.
 
     Validation queries are searched in the validation database (3.5 of [Moran-2016]).  If the split
     has neither, a fifth of the training rows is held out, and each of them is searched among the
     others.  Test sets are not touched.
     """
+    if cell.choice is not None:
+        return cell.choice
+    if protocol.search is not None and cell.needs_search:
+        raise InputError(f"{cell.name}: its parameters are not chosen yet; run the search first.")
     points = cell.method.points
     if len(points) == 1:
-        return _Choice(points[0])
-    sets = _validation_sets(data, cell.random_state(protocol))
-    tried = [
-        {"parameters": point, "score": _score(protocol, cell, point, *sets)} for point in points
-    ]
-    scores = np.array([one["score"] for one in tried], dtype=float)
-    best = int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
-    return _Choice(points[best], tuple(tried))
+        return Choice(points[0])
+    sets = _validation_sets(data, cell.random_state(protocol), HELD_OUT)
+    return choose(
+        [{"parameters": point, "score": _score(protocol, cell, point, sets)} for point in points]
+    )
 
 
-def _validation_sets(data: RunData, random_state: int) -> tuple[SplitSet, SplitSet, SplitSet]:
-    """Rows to fit on, queries and database."""
+def _validation_sets(data: RunData, random_state: int, share: float) -> _Sets:
+    """The validation sets of the split, or the given share of its training rows."""
     train = data.train
     if data.validation is not None:
-        return train, *data.validation
+        return _Sets(train, *data.validation)
     order = np.random.default_rng(random_state).permutation(len(train))
-    held_out, rest = np.split(order, [len(train) // HELD_OUT])
+    held_out, rest = np.split(order, [int(share * len(train) + 1e-9)])
     kept = train.take(np.sort(held_out))
-    return train.take(np.sort(rest)), kept, kept
+    return _Sets(train.take(np.sort(rest)), kept, kept)
 
 
-def _score(
-    protocol: Protocol,
-    cell: Cell,
-    point: dict[str, Any],
-    train: SplitSet,
-    queries: SplitSet,
-    database: SplitSet,
-) -> float:
+def _score(protocol: Protocol, cell: Cell, point: dict[str, Any], sets: _Sets) -> float:
     hasher = _hasher(protocol, cell, point)
-    hasher.fit(train.vectors, _target(protocol, cell, train))
-    relevance = protocol.ground_truth.between(queries, database, train)
+    hasher.fit(sets.train.vectors, _target(protocol, cell, sets.train))
+    profile = _profile(protocol, hasher, sets)
+    return float(evaluate(profile, [protocol.main_metric])[protocol.main_metric].mean)
+
+
+def _profile(protocol: Protocol, hasher: Hasher, sets: _Sets) -> TieProfile:
+    """The profile of the queries; each is left out of its own results."""
+    queries, database = sets.queries, sets.database
+    relevance = protocol.ground_truth.between(queries, database, sets.train)
     if queries is database:
         relevance = relevance.excluding(np.arange(len(queries)))
     left = hasher.encode(queries.vectors)
     right = left if queries is database else hasher.encode(database.vectors)
-    profile = TieProfile.from_codes(left, right, relevance)
-    return float(evaluate(profile, [protocol.main_metric])[protocol.main_metric].mean)
+    return TieProfile.from_codes(left, right, relevance)
+
+
+def _fit_watched(protocol: Protocol, trial: Trial, hasher: Hasher, sets: _Sets) -> None:
+    """Fit; a hasher that watches held-out rows also records its curves on them."""
+    watched: dict[str, Any] = {}
+    if getattr(hasher, "watches_held_out", False):
+        target = _target(protocol, trial, sets.queries, sets.train)
+        watched["held_out"] = (sets.queries.vectors, target)
+    hasher.fit(sets.train.vectors, _target(protocol, trial, sets.train), **watched)
+
+
+def _training_curves(hasher: Hasher) -> dict[str, tuple[float, ...]]:
+    """Metrics after each epoch, of hashers that record them."""
+    curves = getattr(hasher, "curves_", None) or {}
+    arrays = {name: np.asarray(one, np.float64) for name, one in curves.items()}
+    return {n: tuple(np.where(np.isfinite(a), a, np.nan).tolist()) for n, a in arrays.items()}
 
 
 def _hasher(protocol: Protocol, cell: Cell, parameters: dict[str, Any]) -> Hasher:
@@ -223,8 +280,9 @@ def _hasher(protocol: Protocol, cell: Cell, parameters: dict[str, Any]) -> Hashe
     return HASHERS[cell.method.name](cell.n_bits, **options)
 
 
-def _target(protocol: Protocol, cell: Cell, train: SplitSet) -> Any:
-    return protocol.ground_truth.target(train, graded=cell.method.learns_from == "grades")
+def _target(protocol: Protocol, cell: Cell, items: SplitSet, train: SplitSet | None = None) -> Any:
+    graded = cell.method.learns_from == "grades"
+    return protocol.ground_truth.target(items, graded=graded, train=train)
 
 
 def _measure_distances(

@@ -78,6 +78,11 @@ class RunData:
         return self._read("validation_queries"), self._read("validation_database")
 
     @cached_property
+    def fingerprint(self) -> str:
+        """Short hash of the data."""
+        return data_fingerprint(self.dataset, self.modality)
+
+    @cached_property
     def statement(self) -> dict[str, Any]:
         """The split in plain values."""
         return describe_split(self.split, self.dataset, self.modality, self.prepared.notes)

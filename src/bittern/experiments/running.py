@@ -1,4 +1,4 @@
-"""Measure the missing cells of an experiment."""
+"""Measure the missing trials and cells of an experiment."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from typing import Protocol as Interface
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 
 from bittern.checks import check_count
 from bittern.data import Dataset
-from bittern.errors import BitternError
-from bittern.experiments.cells import Cell, cells_of, select_cells
+from bittern.errors import BitternError, InputError
+from bittern.experiments.cells import Cell, Trial, cells_of, select_cells, trials_of
 from bittern.experiments.measure import (
     Experiment,
     Failed,
@@ -25,8 +26,9 @@ from bittern.experiments.measure import (
     measure_all,
 )
 from bittern.experiments.protocol import Protocol
-from bittern.experiments.records import FAILURES, PROTOCOL, Records
+from bittern.experiments.records import FAILURES, PROTOCOL, Records, parted, read_record
 from bittern.experiments.run_data import Root, load_dataset
+from bittern.experiments.search import Choice, choose, tried_points
 from bittern.io.files import atomic_write, existing_file, make_folder, write_text
 from bittern.io.toml import to_toml
 from bittern.parallel import available_threads
@@ -40,7 +42,10 @@ class Watcher(Interface):
     """Follows an experiment as it runs."""
 
     def begin(self, cells: Sequence[Cell], n_known: int) -> None:
-        """These cells are about to be measured; ``n_known`` others already have records."""
+        """These cells are about to be measured; ``n_known`` others already have records.
+
+        Called first for the trials of a search, if some are missing, and then for the cells.
+        """
         ...
 
     def tell(self, outcome: Finished | Failed) -> None:
@@ -55,37 +60,86 @@ def run(
     root: Root = None,
     jobs: int | None = None,
     wanted: Sequence[str] = (),
+    search_only: bool = False,
     watcher: Watcher | None = None,
 ) -> Records:
-    """Measure the missing cells, and return all records of the folder.
+    """Measure the missing trials and cells, and return all records of the folder.
 
-    A finished cell is never measured again; after Ctrl-C or a crash, the same call continues.
-    ``failures`` lists the cells that failed; the next call tries them again.  ``jobs`` is the
-    number of processes, one per core by default; values do not depend on it.  ``wanted`` limits
-    the cells, as in ``["method=itq", "bits=32", "run=0,1"]``.
+    A finished one is never measured again; after Ctrl-C or a crash, the same call continues.
+    ``failures`` lists those that failed; the next call tries them again.  ``jobs`` is the number of
+    processes, one per core by default; values do not depend on it.  ``wanted`` limits the cells, as
+    in ``["method=itq", "bits=32", "run=0,1"]``, and the trials to those that these cells need.
+    ``search_only`` measures the trials alone.
     """
     checked, text = _read_protocol(protocol)
     cells = select_cells(cells_of(checked), wanted)
+    trials = trials_of(checked, cells)
     place = Path(folder)
     if jobs is not None:
         check_count(jobs, "jobs")
-    if first := next((cell for cell in cells if not cell.place(place).exists()), None):
-        # Report bad data once, before anything is written.
-        checked.kind.prepare(checked, load_dataset(checked.dataset, root), first.run, place)
+    if search_only and not trials:
+        raise InputError("search: there is nothing to search; add [search] and a grid.")
+    _, missing = parted([*trials, *(() if search_only else cells)], place)
+    if missing:  # report bad data once, before anything is written
+        checked.kind.prepare(checked, load_dataset(checked.dataset, root), missing[0].run, place)
     with _locked(place):
         write_text(place / PROTOCOL, text)
-        waiting = [cell for cell in cells if not cell.place(place).exists()]
-        earlier = Records.read(place).failures or {}
-        if watcher is not None:
-            watcher.begin(waiting, len(cells) - len(waiting))
-        failures = run_cells(checked, waiting, place, root=root, jobs=jobs, watcher=watcher)
-        tried = {cell.name for cell in waiting}
-        failures |= {name: why for name, why in earlier.items() if name not in tried}
+        failures = Records.read(place).failures or {}
+
+        def measure(waiting: Sequence[Cell], n_known: int) -> None:
+            if watcher is not None:
+                watcher.begin(waiting, n_known)
+            for cell in waiting:
+                failures.pop(cell.name, None)
+            failures.update(
+                run_cells(checked, waiting, place, root=root, jobs=jobs, watcher=watcher)
+            )
+
+        done, waiting = parted(trials, place)
+        if waiting:
+            measure(waiting, len(done))
+        if not search_only:
+            finished, unfinished = parted(cells, place)
+            ready, unready = with_choices(checked, unfinished, place)
+            measure(ready, len(finished))
+            failures |= unready
         write_text(place / FAILURES, json.dumps(failures, indent=1, ensure_ascii=False))
         records = Records.read(place)
-        if waiting:
+        if missing:
             _write_images(records, place / IMAGES, root)
     return records
+
+
+def with_choices(
+    protocol: Protocol, cells: Sequence[Cell], folder: Path
+) -> tuple[list[Cell], dict[str, str]]:
+    """The cells with the parameters that the search chose; and why others must wait, by name."""
+    choices: dict[tuple[str, int | None], Choice | str] = {}
+    ready, unready = [], {}
+    for cell in cells:
+        if protocol.search is None or not cell.needs_search:
+            ready.append(cell)
+            continue
+        key = (cell.method.label, cell.n_bits)
+        if key not in choices:
+            choices[key] = _choice(trials_of(protocol, [cell]), folder)
+        found = choices[key]
+        if isinstance(found, Choice):
+            ready.append(replace(cell, choice=found))
+        else:
+            unready[cell.name] = found
+    return ready, unready
+
+
+def _choice(trials: Sequence[Trial], folder: Path) -> Choice | str:
+    """The best point of these trials; a reason if some of them are not finished."""
+    done, missing = parted(trials, folder)
+    if missing:
+        return (
+            f"its search is not finished: {len(missing)} of {len(trials)} trials "
+            f"{'has' if len(missing) == 1 else 'have'} no result, such as {missing[0].name}."
+        )
+    return choose(tried_points([read_record(trial, folder) for trial in done]))
 
 
 def run_cells(
@@ -97,8 +151,9 @@ def run_cells(
     jobs: int | None = None,
     watcher: Watcher | None = None,
 ) -> dict[str, str]:
-    """Measure all these cells; returns the names of those that failed, and why."""
-    (folder / "cells").mkdir(parents=True, exist_ok=True)
+    """Measure all these cells or trials; returns the names of those that failed, and why."""
+    for place in {cell.place(folder).parent for cell in cells}:
+        place.mkdir(parents=True, exist_ok=True)
     cores = available_threads()
     jobs = min(cores if jobs is None else check_count(jobs, "jobs"), max(len(cells), 1))
     experiment = Experiment(protocol, folder, None if root is None else os.fspath(root))
@@ -113,10 +168,16 @@ def run_cells(
                 watcher.tell(outcome)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"stopped; {done} of {len(cells)} cells are measured and stored in {folder}. "
+            f"stopped; {done} of {len(cells)} {kind_of(cells)} are measured and stored in "
+            f"{folder}. "
             "Run the same command again to continue."
         ) from None
     return failures
+
+
+def kind_of(cells: Sequence[Cell]) -> str:
+    """What these are in a sentence: cells or trials."""
+    return "trials" if any(isinstance(cell, Trial) for cell in cells) else "cells"
 
 
 def _read_protocol(protocol: Protocol | str | os.PathLike[str]) -> tuple[Protocol, str]:
@@ -140,7 +201,7 @@ def _locked(folder: Path) -> Iterator[None]:
             raise BitternError(
                 f"{folder}: another experiment is running here; wait, or give another folder."
             ) from None
-        for leftover in (folder / "cells").glob(".*.tmp"):
+        for leftover in (*(folder / "cells").glob(".*.tmp"), *(folder / "trials").glob(".*.tmp")):
             leftover.unlink()
         yield
 

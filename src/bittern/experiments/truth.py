@@ -28,9 +28,9 @@ class Truth(ABC):
     ) -> Relevance:
         """Relevance of the database items to the queries; yes or no unless ``graded``."""
 
-    def target(self, train: SplitSet, *, graded: bool) -> Any:
-        """The ``y`` that a hasher is fitted with on the training rows."""
-        return self.between(train, train, train, graded=graded)
+    def target(self, items: SplitSet, *, graded: bool, train: SplitSet | None = None) -> Any:
+        """The ``y`` of training rows; or of other rows, which learns only from ``train``."""
+        return self.between(items, items, items if train is None else train, graded=graded)
 
     def check(self, items: SplitSet) -> None:  # noqa: B027 (most need only vectors)
         """Raise InputError if the dataset lacks the labels or tags that this needs."""
@@ -48,9 +48,9 @@ class Classes(Truth):
         """Same class."""
         return same_class(_labels(queries), _labels(database))
 
-    def target(self, train: SplitSet, *, graded: bool) -> Any:
+    def target(self, items: SplitSet, *, graded: bool, train: SplitSet | None = None) -> Any:
         """The labels, or one column per class if some rows have no class."""
-        labels = _labels(train)
+        labels = _labels(items)
         if labels.min(initial=0) >= 0:
             return labels
         return labels[:, None] == np.unique(labels[labels >= 0])
@@ -73,11 +73,11 @@ class Tags(Truth):
         """Shared tags."""
         return Relevance.from_tags(_tags(queries), _tags(database), graded=graded and self.graded)
 
-    def target(self, train: SplitSet, *, graded: bool) -> Any:
+    def target(self, items: SplitSet, *, graded: bool, train: SplitSet | None = None) -> Any:
         """The tags, or the relevance between the rows if grades matter."""
         if graded and self.graded:
-            return self.between(train, train, train)
-        return _tags(train)
+            return self.between(items, items, items)
+        return _tags(items)
 
     def check(self, items: SplitSet) -> None:
         """The dataset must have tags."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,6 +15,7 @@ from bittern.experiments.measure import versions
 from bittern.experiments.record import Record
 from bittern.experiments.records import Records
 from bittern.experiments.running import run_cells
+from bittern.experiments.search import choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +64,13 @@ def verify(
     if not done:
         raise InputError(f"{folder}: has no such record; make it with `bittern run`.")
     cell = done[np.random.default_rng(random_state).integers(len(done))]
+    recorded = Record.load(cell.place(Path(folder)))
+    if protocol.search is not None and cell.needs_search:  # chosen again from the recorded scores
+        cell = replace(cell, choice=choose(recorded.tuning))
     with TemporaryDirectory() as empty:
         elsewhere = Path(empty) / "again"  # a new folder, so that no cached arrays are used
         failures = run_cells(protocol, [cell], elsewhere, root=root, jobs=1)
         for name, reason in failures.items():
             raise BitternError(f"verify: {name}: {reason}")
         again = Record.load(cell.place(elsewhere))
-    return Verification(cell, Record.load(cell.place(Path(folder))), again)
+    return Verification(cell, recorded, again)

@@ -1,5 +1,6 @@
 """The public names of the stage, listed once; each loads when it is first used."""
 
+from .choices import choices_to_text as choices_to_text
 from .differences import differences_to_markdown as differences_to_markdown
 from .differences import differences_to_text as differences_to_text
 from .figures import to_svg as to_svg

@@ -10,6 +10,7 @@ from bittern.analysis import Analysis, analyse
 from bittern.analysis.curves import Surface
 from bittern.experiments.records import PROTOCOL, Records
 from bittern.moved import renamed
+from bittern.report.choices import CAPTION, choice_header, choice_rows
 from bittern.report.results_table import DIGITS, Entry, ResultsTable, results_table
 from bittern.report.sentences import in_words
 
@@ -45,6 +46,7 @@ def to_markdown(
         *(f"![{markdown_text(protocol.title)}]({one})" for one in images),
         _ties(table),
         *_surfaces(analysis),
+        _choices(analysis),
         markdown_text(in_words(analysis, metric)),
         _undefined(analysis),
         f"```\n{command}\n```",
@@ -100,6 +102,15 @@ def _surface(whose: str, surface: Surface) -> str:
     ]
     heading = ["", *(f"L = {n}" for n in surface.n_tables)]
     return f"F1 of L tables of K bits, {whose}:\n\n{_drawn(heading, rows)}"
+
+
+def _choices(analysis: Analysis) -> str:
+    """What a search chose for each method and length."""
+    if not analysis.searches:
+        return ""
+    rows = [[markdown_text(cell) for cell in row] for row in choice_rows(analysis)]
+    drawn = _drawn([markdown_text(name) for name in choice_header(analysis)], rows)
+    return f"{CAPTION}:\n\n{drawn}"
 
 
 def _drawn(heading: list[str], rows: list[list[str]]) -> str:

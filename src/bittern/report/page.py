@@ -18,6 +18,7 @@ from bittern.experiments.records import PROTOCOL, Records
 from bittern.io.files import write_text
 from bittern.io.toml import to_toml
 from bittern.report.charts import Figure, chart_style
+from bittern.report.choices import CAPTION, choice_header, choice_rows
 from bittern.report.figures import FIGURES
 from bittern.report.figures.quality import MEGABYTE, bits_panel
 from bittern.report.gallery import gallery, image_rules
@@ -101,16 +102,14 @@ def _results(analysis: Analysis) -> Section | None:
 
 def _figure_sections(analysis: Analysis) -> list[Section]:
     """The figures in order; those with one anchor share a section."""
-    if not len(analysis):
-        return []
     sections: dict[str, Section] = {}
     for name, kind in FIGURES.items():
-        figure = kind.draw(analysis)
+        figure = kind.of(analysis)
         if figure is None:
             continue
         if kind.anchor not in sections:
             details = DETAILS[name](analysis) if name in DETAILS else {}
-            values = {"figures": [], "panels": [], "tables": []} | details
+            values = {"first": [], "figures": [], "panels": [], "tables": []} | details
             section = Section(kind.anchor, kind.name, figure.heading, "figures", values)
             sections[kind.anchor] = section
         figures: list[Figure] = sections[kind.anchor].values["figures"]
@@ -163,11 +162,18 @@ def _class_table(analysis: Analysis, found: ClassMeans) -> Table:
     return Table(caption, ["class", "queries", *means], rows)
 
 
-# What is folded below a figure: more panels, or its numbers as tables.
+def _choice_table(analysis: Analysis) -> dict[str, Any]:
+    name, *header = choice_header(analysis)
+    rows: list[Row] = [(method, cells) for method, *cells in choice_rows(analysis)]
+    return {"first": [Table(CAPTION, [name, *header], rows)]}
+
+
+# What is folded below a figure: more panels, or its numbers as tables; ``first`` is above it.
 DETAILS: dict[str, Callable[[Analysis], dict[str, Any]]] = {
     "bits": _other_metrics,
     "costs": _cost_table,
     "classes": _class_tables,
+    "search": _choice_table,
 }
 
 

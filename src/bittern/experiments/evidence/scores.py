@@ -108,6 +108,11 @@ class EvidenceData:
         return texts_of(self.dataset)
 
     @cached_property
+    def fingerprint(self) -> str:
+        """Short hash of the data."""
+        return data_fingerprint(self.dataset, self.modality)
+
+    @cached_property
     def statement(self) -> dict[str, Any]:
         """The split in plain values; the search for leaks is slow, so it is cached on disk."""
         split, dataset = self.queries.split, self.dataset
@@ -192,7 +197,7 @@ class EvidenceData:
     @cached_property
     def _data(self) -> list[str]:
         """Identifies the dataset and the version of its features."""
-        return [bittern.__version__, data_fingerprint(self.dataset, self.modality)]
+        return [bittern.__version__, self.fingerprint]
 
 
 def score_items(

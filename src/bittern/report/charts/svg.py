@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 N_COLOURS = 7  # Okabe and Ito's, which colour-blind people can tell apart; in chart.css
 SHAPES = ("circle", "square", "triangle", "diamond", "flag", "plus", "cross")
+NO_SHAPE = ""  # a line without points
 DASHES = ("", "6 3", "2 2.5", "8 3 2 3")
 # Corners of a shape around its centre, in units of its size; a circle has none.
 CORNERS = {
@@ -99,7 +100,9 @@ def styles_of(methods: Sequence[str], references: Iterable[str] = ()) -> dict[st
 def marker(
     style: Style, x: float, y: float, *, size: float = 4.0, title: str | None = None
 ) -> Markup:
-    """A point in the method's shape; ``title`` is its tooltip."""
+    """A point in the method's shape, if it has one; ``title`` is its tooltip."""
+    if style.shape == NO_SHAPE:
+        return join()
     tooltip = None if title is None else tag("title", title)
     look = f"mark {style.colour}"
     if style.shape == "circle":

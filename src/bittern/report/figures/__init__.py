@@ -14,6 +14,7 @@ from bittern.experiments.records import Records
 from bittern.io.files import make_folder, write_text
 from bittern.registry import Registry
 from bittern.report.charts import Figure
+from bittern.report.figures.learning import search_figure, training_figure
 from bittern.report.figures.quality import (
     areas_figure,
     bits_figure,
@@ -38,6 +39,11 @@ class FigureKind:
     draw: Callable[[Analysis], Figure | None]
     anchor: str
     name: str  # in the page's contents
+    needs_cells: bool = True  # otherwise, trials of a search are enough
+
+    def of(self, analysis: Analysis) -> Figure | None:
+        """The figure; None if the records have no data for it."""
+        return self.draw(analysis) if len(analysis) or not self.needs_cells else None
 
 
 FIGURES: Registry[FigureKind] = Registry(
@@ -59,6 +65,18 @@ FIGURES: Registry[FigureKind] = Registry(
         "classes": FigureKind(classes_figure, "classes", "Classes"),
         "tables": FigureKind(tables_figure, "surface", "Hash tables"),
         "areas": FigureKind(areas_figure, "areas", "AUPRC and mAP"),
+        "search": FigureKind(
+            lambda analysis: search_figure(analysis) if analysis.searches else None,
+            "search",
+            "Search",
+            needs_cells=False,
+        ),
+        "training": FigureKind(
+            lambda analysis: training_figure(analysis) if analysis.trainings else None,
+            "training",
+            "Training",
+            needs_cells=False,
+        ),
     },
 )
 
@@ -66,14 +84,14 @@ FIGURES: Registry[FigureKind] = Registry(
 def to_svg(records: Records | Analysis, figure: str) -> str | None:
     """A figure as the text of an SVG file; None if the records have no data for it."""
     analysis = analyse(records)
-    drawn = FIGURES[figure].draw(analysis) if len(analysis) else None
+    drawn = FIGURES[figure].of(analysis)
     return None if drawn is None else drawn.to_svg()
 
 
 def write_figures(records: Records | Analysis, folder: str | os.PathLike[str]) -> list[Path]:
     """Write every figure that the records have data for as ``NAME.svg``; return the paths."""
     analysis = analyse(records)
-    if not len(analysis):
+    if not len(analysis) and not analysis.searches:
         raise InputError("report: there are no records yet; make them with `bittern run`.")
     place = make_folder(Path(folder))
     written = []
