@@ -461,6 +461,12 @@ def test_held_out_rows_are_checked():
         TALR(**QUICK).fit(X, Y, held_out=(X[:, :3], Y))
 
 
+@pytest.mark.parametrize(("size", "epochs"), [(50, 4), (25, 2), (150, 12)])
+def test_steps_are_turned_into_whole_epochs(size, epochs):
+    hasher = TALR(4, batch_size=size, n_steps=12).fit(X, Y)  # 150 rows
+    assert len(hasher.losses_) == epochs
+
+
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -585,6 +591,7 @@ def test_a_cache_of_other_images_is_not_used(tmp_path):
         ({"schedule": "linear"}, "schedule must be"),
         ({"averaging": 1.0}, "averaging must be less than 1"),
         ({"delta": 0}, "delta must be"),
+        ({"n_steps": 5}, "give n_epochs or n_steps, not both"),
         ({"eta": -1}, "eta must be"),
         ({"mirror": True}, "mirror is for the package's image networks"),
         ({"precision": "half"}, "precision must be"),

@@ -77,10 +77,11 @@ class GradientHasher(Hasher):
     ``weight_decay``.  The learning rate rises to ``learning_rate`` over the first tenth of the
     steps and falls to 0 as a cosine, or stays there (``schedule="constant"``); it defaults to 0.01
     for a single layer and to 0.001 otherwise.  ``n_epochs`` defaults to 50, or to more if those
-    would be fewer than 500 steps.  ``batch_size`` defaults to a tenth of the rows, between 100 and
-    500 (200 for triplets); if there are classes and batches are ``balanced``, a batch has equally
-    many rows of each class.  With ``averaging`` above 0, the network is the mean of the weights
-    over that last share of the steps.
+    would be fewer than 500 steps; ``n_steps`` asks for the epochs nearest to that many steps
+    instead, so that batches of different sizes compare.  ``batch_size`` defaults to a tenth of the
+    rows, between 100 and 500 (200 for triplets); if there are classes and batches are ``balanced``,
+    a batch has equally many rows of each class.  With ``averaging`` above 0, the network is the
+    mean of the weights over that last share of the steps.
 
     The share ``validation`` of the rows is held out.  After each epoch, the metric is computed
     among these rows; the network of the best epoch is kept, and training stops after ``patience``
@@ -107,6 +108,7 @@ class GradientHasher(Hasher):
     precision: str = "single"
     mirror: bool = False
     n_epochs: int | None = None
+    n_steps: int | None = None
     batch_size: int | None = None
     learning_rate: float | None = None
     trunk_rate: float = 0.1
@@ -179,7 +181,7 @@ class GradientHasher(Hasher):
             watched["held_out"] = Watched.of_others(rows, truth, self._metric)
             validation = Validation(watched["held_out"], n_held_out, self._title)
         if self._held_out is not None:
-            watched["held_out"] = self._watched_rows(*self._held_out, choice)
+            watched["held_out"] = self._watched_rows(self._held_out, choice)
         if self.checkpoint is not None:
             checkpoint = Checkpoint(Path(self.checkpoint), self._fingerprint(X, targets))
         trainer = Trainer(
@@ -202,10 +204,11 @@ class GradientHasher(Hasher):
                 best_epoch_=progress.best,
             )
 
-    def _watched_rows(self, X: Any, y: Any, rng: np.random.Generator) -> Watched:
+    def _watched_rows(self, held_out: tuple[Any, Any], rng: np.random.Generator) -> Watched:
         """Rows given to ``fit`` only to be followed."""
         from bittern.hashing.deep.training import WATCHED, Watched
 
+        X, y = held_out
         rows = self._checked(X)
         targets = Targets.of(y, len(rows), f"{self._title}: held_out")
         some = np.sort(rng.permutation(targets.n)[:WATCHED])
@@ -244,7 +247,9 @@ class GradientHasher(Hasher):
             self._restored = restore(self._build(X[:1], pretrained=False), self.state_)
         with torch.inference_mode():
             outputs = self._outputs(X)
-            return (outputs + self._outputs(X[:, :, ::-1])) / 2 if self.mirror else outputs
+            if self.mirror:
+                outputs = (outputs + self._outputs(X[:, :, ::-1])) / np.float32(2)
+            return outputs
 
     def _outputs(self, X: Rows) -> Float32Array:
         """Logits of a block of images, a few at a time."""
@@ -377,7 +382,10 @@ class GradientHasher(Hasher):
 
         size = self.batch_size or min(self._largest_default_batch, max(100, n // 10))
         rate = self.learning_rate or (RATES[self.network] if self._takes_vectors else RATE)
-        n_epochs = self.n_epochs or max(EPOCHS, math.ceil(STEPS / max(1, n // size)))
+        per_epoch = max(1, n // size)
+        n_epochs = self.n_epochs or max(EPOCHS, math.ceil(STEPS / per_epoch))
+        if self.n_steps is not None:
+            n_epochs = max(1, round(self.n_steps / per_epoch))
         return TrainingSettings(
             n_epochs=int(n_epochs),
             batch_size=int(size),
@@ -399,7 +407,13 @@ class GradientHasher(Hasher):
         self._import_torch()
         for name, least in (("hidden", 1), ("n_anchors", 1), ("frozen", 0), ("augment", 0)):
             check_count(getattr(self, name), f"{title}: {name}", least)
-        optional = ("n_epochs", 1), ("batch_size", 2), ("patience", 1), ("image_size", 1)
+        optional = (
+            ("n_epochs", 1),
+            ("n_steps", 1),
+            ("batch_size", 2),
+            ("patience", 1),
+            ("image_size", 1),
+        )
         for name, least in optional:
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), f"{title}: {name}", least)
@@ -408,6 +422,8 @@ class GradientHasher(Hasher):
                 raise InputError(f"{title}: {name} must be less than 1, got {getattr(self, name)}.")
         for name in ("trunk_rate", "weight_decay"):
             check_number(getattr(self, name), f"{title}: {name}", least=0)
+        if self.n_epochs is not None and self.n_steps is not None:
+            raise InputError(f"{title}: give n_epochs or n_steps, not both.")
         if self.learning_rate is not None:
             check_number(self.learning_rate, f"{title}: learning_rate", above=0)
         if self.patience is not None and not self.validation:
