@@ -178,18 +178,20 @@ def _trial_basis(protocol: Protocol, method: Method) -> dict[str, Any]:
     assert search is not None
     kept = _common(protocol, method)
     kept["method"] = {key: value for key, value in kept["method"].items() if key != "grid"}
-    return kept | {
+    kept["trial"] = {
         "held_out": search.held_out,
         "database": search.database,
         "metric": protocol.search_metric,
     }
+    return kept
 
 
 def _trial(
     cell: Cell, point: dict[str, Any], run: int, repeat: int, depends_on: dict[str, Any]
 ) -> Trial:
-    own = {"point": point, "repeat": repeat, "n_bits": cell.n_bits, "run": run}
-    fingerprint = fingerprint_of(depends_on | {"trial": own})
+    trial = depends_on["trial"] | {"point": point, "repeat": repeat}
+    own = {"trial": trial, "n_bits": cell.n_bits, "run": run}
+    fingerprint = fingerprint_of(depends_on | own)
     return Trial(cell.method, cell.n_bits, run, fingerprint, point=point, repeat=repeat)
 
 
