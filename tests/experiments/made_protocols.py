@@ -1,9 +1,12 @@
 """Small experiments on made-up vectors in files."""
 
+import sys
 import tomllib
 
 import numpy as np
+import pytest
 
+from bittern.cli import main
 from bittern.experiments import Protocol
 from bittern.experiments.run_data import load_dataset, prepare_run
 
@@ -47,6 +50,16 @@ def write_arrays(folder, random_state=0, n=180):
 def protocol(text=PLAIN, **changes):
     """The protocol of a text, with some of its keys changed."""
     return Protocol.of(tomllib.loads(text) | changes)
+
+
+def command(monkeypatch, capsys, folder, *words):
+    """What ``bittern`` says in a folder: exit code, output and errors."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["bittern", *map(str, words)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    said = capsys.readouterr()
+    return int(stop.value.code or 0), said.out, said.err
 
 
 def run_data(protocol, run, root):

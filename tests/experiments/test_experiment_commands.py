@@ -1,12 +1,11 @@
 """``bittern run``, ``reproduce``, ``verify`` and ``report``, as a user types them."""
 
 import csv
-import sys
+from functools import partial
 
 import pytest
-from made_protocols import PLAIN, write_arrays
+from made_protocols import PLAIN, command, write_arrays
 
-from bittern.cli import main
 from bittern.experiments import Records
 
 
@@ -20,15 +19,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture
 def bittern(place, monkeypatch, capsys):
-    def call(*words):
-        monkeypatch.chdir(place)
-        monkeypatch.setattr(sys, "argv", ["bittern", *map(str, words)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        said = capsys.readouterr()
-        return int(stop.value.code or 0), said.out, said.err
-
-    return call
+    return partial(command, monkeypatch, capsys, place)
 
 
 @pytest.fixture

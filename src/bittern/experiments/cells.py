@@ -112,12 +112,12 @@ def trials_of(protocol: Protocol, cells: Sequence[Cell] | None = None) -> list[T
         return []
     needed = cells_of(protocol) if cells is None else cells
     places = {(cell.method.label, cell.n_bits): cell for cell in needed if cell.needs_search}
-    points = {
-        cell.method.label: draw_points(cell.method.grid, search.points, protocol.random_state)
-        for cell in places.values()
-    }
+    methods = {cell.method.label: cell.method for cell in places.values()}
+    seed = protocol.random_state
+    points = {label: draw_points(m.grid, search.points, seed) for label, m in methods.items()}
+    depends_on = {label: _trial_basis(protocol, m) for label, m in methods.items()}
     return [
-        _trial(protocol, cell, point, run, repeat)
+        _trial(cell, point, run, repeat, depends_on[cell.method.label])
         for run in search.runs
         for repeat in range(search.repeats)
         for cell in places.values()
@@ -172,20 +172,26 @@ def _fingerprint(protocol: Protocol, method: Method, n_bits: int | None, run: in
     return fingerprint_of(kept | {"n_bits": n_bits, "run": run})
 
 
-def _trial(protocol: Protocol, cell: Cell, point: dict[str, Any], run: int, repeat: int) -> Trial:
-    """The trial of a point; its fingerprint leaves out the other points and the budget."""
+def _trial_basis(protocol: Protocol, method: Method) -> dict[str, Any]:
+    """What all trials of a method depend on; not the rest of its grid, nor the budget."""
     search = protocol.search
     assert search is not None
-    kept = _common(protocol, cell.method)
+    kept = _common(protocol, method)
     kept["method"] = {key: value for key, value in kept["method"].items() if key != "grid"}
     kept["trial"] = {
-        "point": point,
-        "repeat": repeat,
         "held_out": search.held_out,
         "database": search.database,
         "metric": protocol.search_metric,
     }
-    fingerprint = fingerprint_of(kept | {"n_bits": cell.n_bits, "run": run})
+    return kept
+
+
+def _trial(
+    cell: Cell, point: dict[str, Any], run: int, repeat: int, depends_on: dict[str, Any]
+) -> Trial:
+    trial = depends_on["trial"] | {"point": point, "repeat": repeat}
+    own = {"trial": trial, "n_bits": cell.n_bits, "run": run}
+    fingerprint = fingerprint_of(depends_on | own)
     return Trial(cell.method, cell.n_bits, run, fingerprint, point=point, repeat=repeat)
 
 

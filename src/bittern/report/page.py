@@ -248,7 +248,7 @@ def _missing(analysis: Analysis) -> Section | None:
     failures = analysis.records.failures or {}
     values = {
         "n_cells": len(cells) + len(analysis),
-        "n_failed": len(failures),
+        "n_failed": sum(cell.name in failures for cell in cells),
         "cells": [(cell.name, [failures.get(cell.name, "not run yet")]) for cell in cells],
     }
     return Section("missing", "Missing", "Missing", "missing", values)
