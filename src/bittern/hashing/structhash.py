@@ -55,6 +55,13 @@ class StructHash(Hasher):
     a bit of positive score lowers the regularised risk.  The bit is added and w solved again, until
     there are ``n_bits``.
 
+    With grades, this is done at every level of gain that occurs in a list: rows of at least this
+    gain are relevant, the others irrelevant, and loss and margin are those of the level times its
+    weight ω, which :class:`~bittern.hashing.ranking_lists.RankingLists` defines.  For NDCG the
+    weighted losses of one ranking add up to 1 minus its NDCG with gains :math:`2^v - 1`.  The
+    rankings :math:`\pi` of the levels may differ, so ξ bounds this loss from above, and finding
+    the most violated rankings stays exact.  This extension to grades is ours.
+
     ``loss="auc"``: :math:`\Delta(\pi) = |S(\pi)| / (|P| |N|)`; then ξ is the mean hinge loss
     :math:`[1 - d_w(x_i, x_k) + d_w(x_i, x_j)]_+` over triplets, as in CGHash.  The most violated
     ranking sorts by distance, after 1 is subtracted from those of irrelevant rows.
@@ -68,10 +75,11 @@ class StructHash(Hasher):
     minimise :math:`t^\top A t`: they start at the signs of the lowest three eigenvectors, and
     single entries are flipped while that helps.  ``learner="linear"`` fits them by ridge regression
     (penalty: 0.3 of the columns' mean variance), and cuts the fitted values where the score is
-    largest.  ``"tree"`` grows a tree of depth 4 on :math:`-A t`, by its variance.  Both improve the
-    targets once more from the bits found, fit again, and take the best.  ``"stump"`` needs no
-    targets: it takes the best cut of any column.  Stumps and trees cut a column at no more than 255
-    of its values.
+    largest.  ``"tree"`` grows a tree of depth 4 on :math:`-A t`, by its variance.  ``"boosted"``
+    learns the signs of :math:`-A t`, weighted by their size, by a sum of 50 such trees, boosted as
+    in FastHash.  All improve the targets once more from the bits found, fit again, and take the
+    best.  ``"stump"`` needs no targets: it takes the best cut of any column.  Stumps and single
+    trees cut a column at no more than 255 of its values.
 
     A bit that agrees with an earlier one, or its complement, on 95 % of the rows is replaced by the
     next best, then by the best with random weights of queries, and finally by a random cut (with a
@@ -79,8 +87,9 @@ class StructHash(Hasher):
     that fails too, as with few distinct rows.
 
     At most ``n_queries`` random rows are queries, with at most ``n_relevant`` relevant and
-    ``n_irrelevant`` irrelevant random rows each; rows in none of these lists are not used.  A
-    graded Relevance becomes yes/no for each query at a random one of the levels in its row.
+    ``n_irrelevant`` irrelevant random rows each; rows in none of these lists are not used.  The
+    relevant rows are divided evenly among the gains.  Gains are those of a Relevance; tags give the
+    number of shared tags for NDCG, and yes or no for AUC.
 
     ``weights_`` are the w, ``objective_`` the regularised risk after each bit; codes are still
     compared by the plain Hamming distance.  That is why w is bounded by its largest entry: with the
