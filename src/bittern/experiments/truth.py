@@ -114,7 +114,7 @@ class Ball(Truth):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours(Truth):
-    """The k nearest items are relevant (footnote 6 in 3.3.1 of [Moran-2016], which leaves it open)."""
+    """The k nearest items are relevant (footnote 6, in 3.3.1 of [Moran-2016])."""
 
     kind: str
     k: int
