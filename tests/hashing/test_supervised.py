@@ -202,6 +202,7 @@ def test_fasthash_and_machash_rank_separable_rows_perfectly():
         (FastHash(4), "maxflow", "PyMaxflow"),
         (FastHash(4), "lightgbm", "LightGBM"),
         (MACHash(4), "maxflow", "PyMaxflow"),
+        (StructHash(4, learner="boosted"), "lightgbm", "LightGBM"),
     ],
 )
 def test_a_missing_library_is_named(monkeypatch, hasher, module, library):
@@ -236,7 +237,7 @@ def test_machash_s_codes_never_raise_their_objective():
 
 
 @pytest.mark.parametrize("loss", ["auc", "ndcg"])
-@pytest.mark.parametrize("learner", ["linear", "tree", "stump"])
+@pytest.mark.parametrize("learner", ["linear", "tree", "boosted", "stump"])
 def test_structhash_never_raises_the_regularised_risk(loss, learner):
     X, y = blobs(random_state=2, gap=1.0)
     hasher = StructHash(n_bits=8, loss=loss, learner=learner).fit(X, y)

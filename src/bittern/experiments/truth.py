@@ -114,7 +114,7 @@ class Ball(Truth):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours(Truth):
-    """The k nearest items are relevant (3.3.2 of [Moran-2016])."""
+    """The k nearest items are relevant (footnote 6, in 3.3.1 of [Moran-2016])."""
 
     kind: str
     k: int
@@ -130,7 +130,7 @@ class Neighbours(Truth):
 class Thresholds(Truth):
     """Graded balls: radii at percentiles of the distances between training rows, with gains.
 
-    Section 5.1 of [He-Cakir-Bargal-Sclaroff-2018].
+    Section 5.4 of [He-Cakir-Bargal-Sclaroff-2018].
     """
 
     kind: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bittern.checks import Float64Array, check_choice, check_count, import_extra
@@ -12,7 +10,6 @@ from bittern.hashing.graph_cuts import (
     LOSSES,
     AffinityPairs,
     Ints,
-    Signs,
     choose_bits,
     count_differences,
     loss_steps,
@@ -20,13 +17,8 @@ from bittern.hashing.graph_cuts import (
     set_weights,
 )
 from bittern.hashing.targets import Targets
-from bittern.hashing.trees import Forest
+from bittern.hashing.trees import BoostedTrees, Forest
 from bittern.progress import track
-
-BINS = 63  # of a column's values; trees split between bins
-LEAF = 20  # training rows at a leaf, at least; fewer if there are fewer than LEAF * SHARE rows
-SHARE = 250
-RATE = 0.2  # learning rate of boosting
 
 
 class FastHash(Hasher):
@@ -106,7 +98,7 @@ class FastHash(Hasher):
         rng = self._generator()
         pairs = AffinityPairs.sample(targets, self.n_pairs, self.n_pairs, rng)
         blocks = make_blocks(pairs, rng)
-        trees = _BoostedTrees(X, self.n_trees, self.depth, self.n_features)
+        trees = BoostedTrees(X, self.n_trees, self.depth, self.n_features)
         apart = np.zeros(len(pairs.other), np.uint16)
         weights, unary = np.empty(len(pairs.other), np.float32), np.zeros(len(X))
         forests = []
@@ -120,8 +112,7 @@ class FastHash(Hasher):
             bit = np.where(forest.sums(X)[:, 0] > 0, 1, -1).astype(np.int8)
             count_differences(bit, pairs, 1, apart)
             forests.append(forest)
-        arrays = Forest.joined(forests).arrays()
-        self._keep(**{f"{name}_": array for name, array in arrays.items()})
+        self._keep(**Forest.joined(forests).attributes())
 
     def _check(self) -> None:
         check_choice(self.loss, f"{self._title}: loss", tuple(LOSSES))
@@ -132,44 +123,4 @@ class FastHash(Hasher):
         import_extra("lightgbm", "LightGBM", "hashing", self._title)
 
     def _bits(self, X: Rows) -> Bits:
-        names = "feature", "threshold", "left", "right", "value", "roots", "first"
-        forest = Forest(**{name: getattr(self, f"{name}_") for name in names})
-        return forest.sums(X) > 0
-
-
-class _BoostedTrees:
-    """LightGBM on rows whose values are binned once for all bits."""
-
-    def __init__(self, X: Rows, n_trees: int, depth: int, n_features: int):
-        import lightgbm
-
-        self._n_trees = n_trees
-        self._parameters = {
-            "objective": "binary",
-            "learning_rate": RATE,
-            "max_depth": depth,
-            "num_leaves": 2**depth,
-            "feature_fraction": min(1.0, n_features / X.shape[1]),
-            "min_data_in_leaf": min(LEAF, max(1, len(X) // SHARE)),
-            "max_bin": BINS,
-            "min_data_in_bin": 1,
-            "feature_pre_filter": False,
-            "enable_bundle": False,
-            "use_missing": False,
-            "deterministic": True,
-            "force_col_wise": True,
-            "num_threads": 1,
-            "verbosity": -1,
-        }
-        unset = np.zeros(len(X))
-        self._rows: Any = lightgbm.Dataset(X, unset, params=self._parameters).construct()
-
-    def fit(self, bit: Signs, weights: Float64Array, seed: int) -> Forest:
-        """Trees whose sum is above 0 where the bit is 1, by weighted logistic loss."""
-        import lightgbm
-
-        if (bit == bit[0]).all():
-            return Forest.constant(float(bit[0]))
-        self._rows.set_label(bit > 0).set_weight(weights / weights.mean())
-        booster = lightgbm.train({**self._parameters, "seed": seed}, self._rows, self._n_trees)
-        return Forest.from_booster(booster)
+        return Forest.of(self).sums(X) > 0

@@ -2,109 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bittern.checks import Float32Array, Float64Array, PositionArray, row_blocks
-from bittern.hashing.targets import Targets
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-BitColumn = NDArray[np.bool_]  # a bit of each row
+from bittern.checks import Float32Array, Float64Array
+from bittern.hashing.ranking_lists import BitColumn, Longs, RankingLists
 
 RELATIVE_GAP = 0.01  # share of the regularised risk that a better w could still gain
 MAX_PLANES = 30  # added for each bit
 
 
-@dataclass(frozen=True, eq=False)
-class RankingLists:
-    """Queries with lists of rows to rank, as pairs; the relevant rows come first in each list."""
-
-    rows: PositionArray  # (n_rows,) training rows in any list; below, positions among these
-    query: Ints  # (n_pairs,)
-    item: Ints  # (n_pairs,) a row in the query's list
-    start: Longs  # (n_queries + 1,) pairs of query i are start[i]:start[i + 1]
-    n_relevant: Longs  # (n_queries,)
-
-    @classmethod
-    def draw(
-        cls, targets: Targets, n_queries: int, most: tuple[int, int], rng: np.random.Generator
-    ) -> RankingLists:
-        """Random queries, each with at most ``most`` random relevant and irrelevant rows.
-
-        Queries without a relevant or without an irrelevant row are left out.
-        """
-        queries = np.sort(rng.permutation(targets.n)[:n_queries])
-        asked, sizes, members = [queries[:0]], [], [queries[:0]]
-        for some in row_blocks(len(queries), 4 * targets.n):
-            for i, affinity in zip(queries[some], targets.affinity(queries[some]), strict=True):
-                kinds = _split_rows(i, affinity, targets.relevance is not None, rng)
-                if min(map(len, kinds)) == 0:
-                    continue
-                chosen = [
-                    rng.choice(rows, min(n, len(rows)), replace=False)
-                    for rows, n in zip(kinds, most, strict=True)
-                ]
-                sizes.append([len(part) for part in chosen])
-                asked.append(np.full(sum(sizes[-1]), i))
-                members += chosen
-        pairs = np.concatenate(asked + members)
-        rows, position = np.unique(pairs, return_inverse=True) if sizes else (queries, pairs)
-        query, item = position.astype(np.int32).reshape(2, -1)
-        length = np.array(sizes, np.int64).reshape(-1, 2)
-        start = np.concatenate(([0], np.cumsum(length.sum(axis=1))))
-        return cls(rows, query, item, start, length[:, 0].copy())  # one layout, compiled once
-
-    def differ(self, bits: BitColumn) -> BitColumn:
-        """Whether a bit differs between the two rows of each pair."""
-        return bits[self.query] != bits[self.item]
-
-    def matrix(self, weights: Float64Array) -> Any:
-        """Weights of pairs as a sparse symmetric matrix."""
-        from scipy.sparse import csr_array
-
-        slot, indices, indptr = self._pattern
-        data = np.bincount(slot, np.tile(weights, 2), minlength=len(indices))
-        return csr_array((data, indices, indptr), shape=(len(self.rows), len(self.rows)))
-
-    @cached_property
-    def _pattern(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """The places of the pairs and of their mirror images in the matrix, and its structure."""
-        n = len(self.rows)
-        there = self.query.astype(np.int64) * n + self.item
-        back = self.item.astype(np.int64) * n + self.query
-        entries, slot = np.unique(np.concatenate((there, back)), return_inverse=True)
-        indptr = np.searchsorted(entries, n * np.arange(n + 1, dtype=np.int64))
-        return slot, (entries % max(n, 1)).astype(np.int32), indptr.astype(np.int32)
-
-
-def _split_rows(
-    i: int, affinity: Float32Array, is_graded: bool, rng: np.random.Generator
-) -> tuple[PositionArray, PositionArray]:
-    """Rows relevant to row i, and rows irrelevant to it; without row i itself."""
-    level = 0.0
-    if is_graded:
-        levels = np.unique(np.delete(affinity, i))
-        level = levels[rng.integers(max(1, len(levels) - 1))] if len(levels) else level
-    is_relevant = affinity > level
-    relevant, irrelevant = np.flatnonzero(is_relevant), np.flatnonzero(~is_relevant)
-    return relevant[relevant != i], irrelevant[irrelevant != i]
-
-
 class StructuralSVM:
     r"""The 1-slack structural support vector machine for the bits so far, by cutting planes.
 
-    A plane is one ranking for every query.  It has a loss, and a coefficient for each pair: the
-    constraint says that loss - Σ coefficient · weighted distance of the pair ≤ ξ.
+    A plane is one ranking for every query and level.  It has a loss, and a coefficient for each
+    pair: the constraint says that loss - Σ coefficient · weighted distance of the pair ≤ ξ.
     """
 
-    def __init__(self, lists: RankingLists, is_ndcg: bool, C: float):
-        self.lists, self.is_ndcg = lists, is_ndcg
+    def __init__(self, lists: RankingLists, C: float):
+        self.lists = lists
         self.penalty = min(1 / C, 1e9)  # cost of max w, if ξ costs 1; at 1e9 it outweighs any gain
         self.w = np.zeros(0)
         self.apart = np.zeros((0, len(lists.query)), np.uint8)  # by bit and pair
@@ -159,7 +76,8 @@ class StructuralSVM:
         lists = self.lists
         coefficients = np.zeros(len(lists.query), np.float32)
         distance = _weighted_distance(w, self.apart)
-        loss = _worst_rankings(distance, lists.start, lists.n_relevant, self.is_ndcg, coefficients)
+        levels = lists.first, lists.n_relevant, lists.weight
+        loss = worst_rankings(distance, lists.start, *levels, lists.is_ndcg, coefficients)
         return coefficients, float(loss)
 
 
@@ -206,34 +124,37 @@ def _sum_by_bit(coefficients: Float32Array, apart: NDArray[np.uint8]) -> Float64
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _worst_rankings(
+def worst_rankings(
     distance: Float64Array,
     start: Longs,
+    first: Longs,
     n_relevant: Longs,
+    weight: Float64Array,
     is_ndcg: bool,
     coefficients: Float32Array,
 ) -> float:
-    """Fill in the coefficients of the most violated rankings; return their mean loss."""
-    total = 0.0
-    for i in range(len(n_relevant)):
-        first, middle, last = start[i], start[i] + n_relevant[i], start[i + 1]
-        near, far = np.argsort(distance[first:middle]), np.argsort(distance[middle:last])
-        p, q = len(near), len(far)
-        before = np.empty(p, np.int64)  # irrelevant rows before each relevant one
-        relevant, irrelevant = distance[first:middle][near], distance[middle:last][far]
-        if is_ndcg:
-            total += _worst_ndcg(relevant, irrelevant, before)
-        else:
-            total += _worst_auc(relevant, irrelevant, before)
-        share = 1.0 / (p * q * len(n_relevant))
-        r = 0
-        for rank in range(p):
-            coefficients[first + near[rank]] = -share * before[rank]
-        for rank in range(q):
-            while r < p and before[r] <= rank:
-                r += 1
-            coefficients[middle + far[rank]] = share * (p - r)
-    return total / max(1, len(n_relevant))
+    """Add the coefficients of the most violated rankings; return their mean loss."""
+    total, n_queries = 0.0, len(start) - 1
+    for i in range(n_queries):
+        for level in range(first[i], first[i + 1]):
+            low, middle, high = start[i], start[i] + n_relevant[level], start[i + 1]
+            near, far = np.argsort(distance[low:middle]), np.argsort(distance[middle:high])
+            p, q = len(near), len(far)
+            before = np.empty(p, np.int64)  # irrelevant rows before each relevant one
+            relevant, irrelevant = distance[low:middle][near], distance[middle:high][far]
+            if is_ndcg:
+                total += weight[level] * _worst_ndcg(relevant, irrelevant, before)
+            else:
+                total += weight[level] * _worst_auc(relevant, irrelevant, before)
+            share = weight[level] / (p * q * n_queries)
+            r = 0
+            for rank in range(p):
+                coefficients[low + near[rank]] -= share * before[rank]
+            for rank in range(q):
+                while r < p and before[r] <= rank:
+                    r += 1
+                coefficients[middle + far[rank]] += share * (p - r)
+    return total / max(1, n_queries)
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -1,4 +1,4 @@
-"""Sums of decision trees as flat arrays, evaluated without LightGBM."""
+"""Boosted decision trees: LightGBM learns them, flat arrays evaluate them without it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from bittern.errors import InputError
 from bittern.hashing.base import Rows
 
 Ints = NDArray[np.int32]
+Signs = NDArray[np.int8]  # -1 and 1
 TILE = 64  # rows that descend a tree together
+BINS = 63  # of a column's values; trees split between bins
+LEAF = 20  # training rows at a leaf, at least; fewer if there are fewer than LEAF * SHARE rows
+SHARE = 250
+RATE = 0.2  # learning rate of boosting
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +83,23 @@ class Forest:
         names = (field.name for field in fields(cls))
         return cls(**{name: np.concatenate([one[name] for one in shifted]) for name in names})
 
+    @classmethod
+    def complete(cls, feature: Ints, threshold: Float64Array, leaves: Float64Array) -> Forest:
+        """A single tree in which the children of inner node m are nodes 2m + 1 and 2m + 2."""
+        n = len(feature)
+        child = np.arange(1, 2 * n + 1)
+        child = np.where(child < n, child, n - 1 - child)
+        return _make_tree(feature, threshold, child[::2], child[1::2], leaves)
+
+    @classmethod
+    def of(cls, hasher: Any) -> Forest:
+        """The forest that a hasher keeps as :meth:`attributes`."""
+        return cls(**{field.name: getattr(hasher, f"{field.name}_") for field in fields(cls)})
+
+    def attributes(self) -> dict[str, NDArray[Any]]:
+        """The fields by name, as learned attributes of a hasher."""
+        return {f"{name}_": array for name, array in self.arrays().items()}
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -91,6 +113,44 @@ class Forest:
         X = np.require(X, requirements=["C", "W"])  # so that only one memory layout is compiled
         _add_trees(X, *self.arrays().values(), _heights(self.left, self.right), out)
         return out
+
+
+class BoostedTrees:
+    """LightGBM on rows whose values are binned once for all bits."""
+
+    def __init__(self, X: Rows, n_trees: int, depth: int, n_features: int):
+        import lightgbm
+
+        self._n_trees = n_trees
+        self._parameters = {
+            "objective": "binary",
+            "learning_rate": RATE,
+            "max_depth": depth,
+            "num_leaves": 2**depth,
+            "feature_fraction": min(1.0, n_features / X.shape[1]),
+            "min_data_in_leaf": min(LEAF, max(1, len(X) // SHARE)),
+            "max_bin": BINS,
+            "min_data_in_bin": 1,
+            "feature_pre_filter": False,
+            "enable_bundle": False,
+            "use_missing": False,
+            "deterministic": True,
+            "force_col_wise": True,
+            "num_threads": 1,
+            "verbosity": -1,
+        }
+        unset = np.zeros(len(X))
+        self._rows: Any = lightgbm.Dataset(X, unset, params=self._parameters).construct()
+
+    def fit(self, bit: Signs, weights: Float64Array, seed: int) -> Forest:
+        """Trees whose sum is above 0 where the bit is 1, by weighted logistic loss."""
+        import lightgbm
+
+        if (bit == bit[0]).all():
+            return Forest.constant(float(bit[0]))
+        self._rows.set_label(bit > 0).set_weight(weights / weights.mean())
+        booster = lightgbm.train({**self._parameters, "seed": seed}, self._rows, self._n_trees)
+        return Forest.from_booster(booster)
 
 
 def _tree_tables(text: str) -> Iterator[dict[str, str]]:
