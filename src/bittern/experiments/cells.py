@@ -10,6 +10,8 @@ from pathlib import Path
 from bittern.errors import InputError
 from bittern.experiments.protocol import Method, Protocol
 from bittern.io.cache import fingerprint_of
+from bittern.metrics import parse
+from bittern.metrics.names import DATABASE_ORDER
 from bittern.registry import Registry
 
 KEYS = ("method", "bits", "run")
@@ -82,8 +84,8 @@ def _text(cell: Cell, key: str) -> str | None:
 def _fingerprint(protocol: Protocol, method: Method, n_bits: int | None, run: int) -> str:
     """Hash of what this cell depends on; not of other methods, lengths or the number of runs.
 
-    Metrics are computed from the stored profile, so they matter only without codes; and the main
-    metric matters if it decides a grid.
+    Metrics are computed from the stored profile, so they matter only without codes; the main metric
+    matters if it decides a grid, and those in database order need the codes, which are not stored.
     """
     whole = protocol.to_dict()
     common = ["dataset", "truth", "split", "paradigm", "random_state", "tables", "evidence"]
@@ -96,4 +98,10 @@ def _fingerprint(protocol: Protocol, method: Method, n_bits: int | None, run: in
         kept["metrics"] = whole["metrics"]
     elif method.grid:
         kept["metrics"] = [protocol.main_metric]
+    if n_bits is not None and (ordered := _in_database_order(protocol)):
+        kept["in_database_order"] = ordered
     return fingerprint_of(kept | {"method": own, "n_bits": n_bits, "run": run})
+
+
+def _in_database_order(protocol: Protocol) -> list[str]:
+    return [name for name in protocol.metrics if parse(name).tie_rule == DATABASE_ORDER]

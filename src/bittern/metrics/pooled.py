@@ -9,7 +9,7 @@ import numpy as np
 
 from bittern.checks import Float64Array
 from bittern.metrics.curves import pr_curve
-from bittern.metrics.precision import ratio, retrieved_at
+from bittern.metrics.precision import precision, ratio, recall, retrieved_at
 from bittern.profile import TieProfile
 
 RESAMPLES = 1000
@@ -56,6 +56,40 @@ def micro_fbeta(
         return ratio((1 + beta**2) * found, whole)
 
     return Pooled(np.stack([at.found, at.retrieved, at.relevant], axis=1), value)
+
+
+def macro_fbeta(
+    profile: TieProfile,
+    cutoff: int | None,
+    radius: int | None,
+    beta: float = 1.0,
+    empty_is_zero: bool = False,
+) -> Pooled:
+    r"""Weighted harmonic mean of macro precision and macro recall.
+
+    .. math:: F_\beta = \frac{(1 + \beta^2)\,\bar P \bar R}{\beta^2 \bar P + \bar R}
+
+    where :math:`\bar P` is the mean of precision over queries and :math:`\bar R` that of recall,
+    each in expectation over ties: exactly the means of ``precision`` and ``recall``.  So a query
+    with nothing relevant is left out of both; and a query that retrieves nothing has recall 0, and
+    is left out of :math:`\bar P`, or counts as 0 there if ``empty_is_zero``.  0 if nothing relevant
+    is retrieved; NaN if nothing is relevant.
+
+    The mean of F over queries, ``fbeta``, is another number.  Reference: eq. 3.10 of [Moran-2016]
+    and the sentence after it, which allows macro averages.
+    """
+    sides = (
+        precision(profile, cutoff, radius, empty_is_zero=empty_is_zero),
+        recall(profile, cutoff, radius),
+    )
+    defined = [~np.isnan(side) for side in sides]
+    sums = [np.where(known, side, 0.0) for known, side in zip(defined, sides, strict=True)]
+
+    def value(sums: Float64Array) -> Float64Array:
+        p, r = ratio(sums[:, 0], sums[:, 2]), ratio(sums[:, 1], sums[:, 3])
+        return np.where(r > 0, ratio((1 + beta**2) * p * r, beta**2 * p + r), r)
+
+    return Pooled(np.stack([*sums, *defined], axis=1).astype(np.float64), value)
 
 
 def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
