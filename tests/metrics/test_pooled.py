@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bittern as bt
+from bittern.metrics.pooled import interval, intervals, mean_of
 
 
 def counted(sets):
@@ -172,3 +173,14 @@ def test_macro_f_of_nothing():
     assert np.isnan(scores["macro-f1@r0"].mean)
     assert scores["macro-f1@r0"].undefined == 1
     assert values(nothing_found, ["macro-f1@r0"]) == [0]
+
+
+def test_intervals_computed_together_are_those_computed_alone(monkeypatch):
+    rng = np.random.default_rng(2)
+    many = [mean_of(rng.random(n)) for n in (30, 30, 30, 12, 30)]
+    many[1] = mean_of(np.full(30, np.nan))
+    alone = [interval(one, random_state=5) for one in many]
+    np.testing.assert_allclose(list(intervals(many, random_state=5)), alone, rtol=1e-12)
+    monkeypatch.setattr("bittern.metrics.pooled.PARTS", 1)
+    np.testing.assert_array_equal(list(intervals(many, random_state=5)), alone)
+    assert np.isnan(alone).sum() == 2

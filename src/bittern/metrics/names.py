@@ -6,7 +6,7 @@ A name can be converted to text and back: ``str(parse(name)) == name``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -198,19 +198,24 @@ def compute(profile: TieProfile, name: MetricName) -> Values:
     metric = _metric(name.metric)
     if name.tie_rule == DATABASE_ORDER:
         plain = replace(name, options=name.options[:-1])
-        return _joined([metric.compute(part, plain) for part in profile.in_database_order()])
+        return _joined(metric.compute(part, plain) for part in profile.in_database_order())
     if name.metric != "ap":  # ap breaks ties itself
         profile = break_ties(profile, name.tie_rule)
     return metric.compute(profile, name)
 
 
-def _joined(blocks: Sequence[Values]) -> Values:
+def _joined(blocks: Iterable[Values]) -> Values:
     """The values of successive blocks of queries as those of all queries."""
-    first = blocks[0]
-    if isinstance(first, pooled.Pooled):
-        parts = [block.parts for block in blocks if isinstance(block, pooled.Pooled)]
-        return pooled.Pooled(np.concatenate(parts), first.value)
-    return np.concatenate(blocks)
+    values: list[Float64Array] = []
+    value_of_sums = None
+    for block in blocks:
+        if isinstance(block, pooled.Pooled):
+            value_of_sums = block.value
+            values.append(block.parts)
+        else:
+            values.append(block)
+    joined = np.concatenate(values)
+    return joined if value_of_sums is None else pooled.Pooled(joined, value_of_sums)
 
 
 def can_break_ties(name: MetricName) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from bittern.profile import TieProfile
 
 RESAMPLES = 1000
 AT_ONCE = 1 << 22  # draws in memory at a time
+PARTS = 1 << 23  # numbers to be summed, in memory at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,6 +132,13 @@ def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
     return Pooled(parts, value)
 
 
+def mean_of(values: Float64Array) -> Pooled:
+    """The mean of the defined values; NaN if there are none."""
+    defined = ~np.isnan(values)
+    parts = np.stack([np.where(defined, values, 0.0), defined], axis=1)
+    return Pooled(parts, lambda sums: ratio(sums[:, 0], sums[:, 1]))
+
+
 def interval(
     pooled: Pooled, random_state: int = 0, confidence: float = 0.95
 ) -> tuple[float, float]:
@@ -138,21 +146,49 @@ def interval(
 
     Reference: [Efron-Tibshirani-1993].
     """
-    values = resampled(pooled, random_state)
-    if np.isnan(values).all():
-        return (np.nan, np.nan)
+    return next(intervals([pooled], random_state, confidence))
+
+
+def intervals(
+    many: Iterable[Pooled], random_state: int = 0, confidence: float = 0.95
+) -> Iterator[tuple[float, float]]:
+    """The :func:`interval` of each value; several at a time share their draws."""
     tail = 100 * (1 - confidence) / 2
-    low, high = np.nanpercentile(values, [tail, 100 - tail])
-    return float(low), float(high)
+    for group in _groups(many):
+        for values in _resampled(group, random_state, RESAMPLES):
+            if np.isnan(values).all():
+                yield np.nan, np.nan
+            else:
+                low, high = np.nanpercentile(values, [tail, 100 - tail])
+                yield float(low), float(high)
 
 
 def resampled(pooled: Pooled, random_state: int = 0, n_resamples: int = RESAMPLES) -> Float64Array:
     """The values of ``n_resamples`` samples of the queries, drawn with replacement."""
+    return _resampled([pooled], random_state, n_resamples)[0]
+
+
+def _resampled(group: Sequence[Pooled], random_state: int, n_resamples: int) -> list[Float64Array]:
+    """The values of each of them under the same samples; all have the same number of queries."""
     rng = np.random.default_rng(random_state)
-    n = len(pooled.parts)
-    return np.concatenate(
-        [pooled.value(_weights(rng, rows, n) @ pooled.parts) for rows in _batches(n, n_resamples)]
-    )
+    parts = np.concatenate([one.parts for one in group], axis=1)
+    ends = np.cumsum([one.parts.shape[1] for one in group])[:-1]
+    n = len(parts)
+    sums = np.concatenate([_weights(rng, rows, n) @ parts for rows in _batches(n, n_resamples)])
+    return [one.value(own) for one, own in zip(group, np.split(sums, ends, axis=1), strict=True)]
+
+
+def _groups(many: Iterable[Pooled]) -> Iterator[list[Pooled]]:
+    """Successive values over the same number of queries, within bounds of memory."""
+    group: list[Pooled] = []
+    for one in many:
+        n_values = sum(known.parts.size for known in group) + one.parts.size
+        if group and (len(group[0].parts) != len(one.parts) or n_values > PARTS):
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
 
 
 def _area(precision: Float64Array, recall: Float64Array, trapezoid: bool) -> Float64Array:
