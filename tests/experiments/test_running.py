@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import shutil
@@ -197,6 +198,16 @@ def test_a_damaged_record_is_reported_before_any_work_and_how_to_mend_it(whole, 
     assert sorted((tmp_path / "out" / "cells").iterdir()) == before
     path.unlink()
     assert len(run(whole.protocol, tmp_path / "out", root=data, jobs=1)) == 10
+
+
+def test_a_record_of_the_first_format_is_read(whole, tmp_path):
+    """It had the counts of the profile as lists."""
+    path = next((whole.folder / "cells").glob("lsh-4-0-*"))
+    plain, now = json.loads(gzip.decompress(path.read_bytes())), Record.load(path)
+    plain["format"], plain["profile"]["counts"] = 1, now.profile.counts.tolist()
+    (tmp_path / "old.json.gz").write_bytes(gzip.compress(json.dumps(plain).encode()))
+    old = Record.load(tmp_path / "old.json.gz")
+    assert old.profile == now.profile and old.same_values(now)
 
 
 def test_the_record_of_another_cell_is_refused(whole, tmp_path):
