@@ -234,7 +234,7 @@ def _profile(plain: dict[str, Any]) -> TieProfile:
 
 def _packed(counts: NDArray[np.unsignedinteger[Any]]) -> dict[str, Any]:
     """Counts as 32-bit numbers in one text, because a million numbers in lists are slow to read."""
-    numbers = np.ascontiguousarray(counts, "<u4")
+    numbers = counts.astype("<u4").tobytes()
     return {"shape": list(counts.shape), "base64": b64encode(numbers).decode()}
 
 
