@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from made_records import protocol_of, record_of, value_of
+from made_records import record_of, value_of
 from markupsafe import Markup
 from PIL import Image
 
