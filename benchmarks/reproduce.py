@@ -26,7 +26,7 @@ DEFAULT_FIGURES = ("parameter", "bits", "methods")  # the first that the records
 FIGURES = {  # protocols whose paper draws something else
     "methodology-figure-3-8": ("curves",),
     "methodology-tables": ("tables",),
-    "ties-figure-1": ("ties",),
+    "ties-figure-1": ("ties-boxes",),
     "ties-figure-2": ("ties",),
 }
 SPLITS = ("methodology-standard-split", "methodology-improved-split")

@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import shutil
@@ -199,6 +200,16 @@ def test_a_damaged_record_is_reported_before_any_work_and_how_to_mend_it(whole, 
     assert len(run(whole.protocol, tmp_path / "out", root=data, jobs=1)) == 10
 
 
+def test_a_record_of_the_first_format_is_read(whole, tmp_path):
+    """It had the counts of the profile as lists."""
+    path = next((whole.folder / "cells").glob("lsh-4-0-*"))
+    plain, now = json.loads(gzip.decompress(path.read_bytes())), Record.load(path)
+    plain["format"], plain["profile"]["counts"] = 1, now.profile.counts.tolist()
+    (tmp_path / "old.json.gz").write_bytes(gzip.compress(json.dumps(plain).encode()))
+    old = Record.load(tmp_path / "old.json.gz")
+    assert old.profile == now.profile and old.same_values(now)
+
+
 def test_the_record_of_another_cell_is_refused(whole, tmp_path):
     shutil.copytree(whole.folder, tmp_path / "out")
     (one,) = (tmp_path / "out" / "cells").glob("lsh-4-0-*")
@@ -345,6 +356,29 @@ def test_new_metrics_come_from_the_stored_profiles(whole, tmp_path):
     expected = bt.evaluate(record.profile, ["rr"])["rr"].mean
     assert record.values["rr"].mean == expected
     assert {cell.method.label for cell in more.missing} == {"float ranking"}
+
+
+def test_a_metric_in_database_order_is_measured_from_the_codes(whole, data, tmp_path):
+    name, metrics = "ap:database-order", ["ap", "ap:database-order"]
+    asked = protocol(metrics=metrics, runs=1)
+    known = {cell.fingerprint for cell in cells_of(whole.protocol)}
+    assert not known & {cell.fingerprint for cell in cells_of(asked)}  # profiles cannot give it
+    (tmp_path / "cells").mkdir()
+    record = run(asked, tmp_path, root=data, jobs=1, wanted=["method=lsh", "bits=8"]).of("lsh", 8)[
+        0
+    ]
+    sets = run_data(asked, 0, data)
+    cell = next(c for c in cells_of(asked) if c.name == "lsh, 8 bits, run 0")
+    hasher = bt.hashing.LSH(8, random_state=cell.random_state(asked)).fit(sets.train.vectors)
+    bits = [hasher.encode(s.vectors).to_bits() for s in (sets.queries, sets.database)]
+    wanted = []
+    for query, label in zip(bits[0], sets.queries.labels, strict=True):
+        order = np.argsort((query != bits[1]).sum(axis=1), kind="stable")
+        hit = sets.database.labels[order] == label
+        wanted.append((np.cumsum(hit) / np.arange(1, len(hit) + 1))[hit].mean())
+    np.testing.assert_allclose(record.per_query(name), wanted)
+    assert record.values[name].spread is None
+    assert not np.allclose(record.per_query(name), record.per_query("ap"))
 
 
 def test_killed_and_started_again_it_finds_the_same(whole, data, tmp_path):

@@ -25,9 +25,13 @@ def names_of(base):
     return names
 
 
-NAMES = [name for base in METRICS for name in names_of(base)] + ["f0.5@3", "micro-f2@r2"]
+NAMES = [name for base in METRICS for name in names_of(base)] + [
+    "f0.5@3",
+    "micro-f2@r2",
+    "macro-f2@r2",
+]
 RANKED = [n for n in NAMES if METRICS.get(parse(n).metric, METRICS["f1"]).ranked and "@r" not in n]
-PER_QUERY = [name for name in NAMES if "micro" not in name and "auprc" not in name]
+PER_QUERY = [name for name in NAMES if not name.startswith(("micro-", "macro-", "auprc"))]
 # A relevant item that comes nearer may lower the mean over what was retrieved (a late hit joins),
 # and the height of a step at the end of a tie (recall is reached sooner, among more others).
 MONOTONE = [n for n in NAMES if "retrieved" not in n and not n.startswith(("auprc", "interp"))]

@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 from bittern.errors import InputError, UnknownNameError
 from bittern.metrics import METRICS, MetricName, parse
 
-RULES = ["optimistic", "pessimistic", "trec"]
+RULES = ["optimistic", "pessimistic", "database-order", "trec"]
 # fmt: off
 OF_THE_DESIGN = [
     "ap", "ndcg", "dcg", "rr", "r-precision", "precision@100", "recall@100", "f1@100", "ap@5000",
     "ndcg@100", "precision@r2", "recall@r2", "f1@r2", "ap:optimistic", "ap:pessimistic",
     "ap:trec", "ap@5000:retrieved", "ndcg:linear", "micro-precision@r2", "micro-recall@r2",
     "micro-f1@r2", "auprc", "auprc:trapezoid", "interpolated-ap", "ndcg@100:linear",
-    "hit-rate@10", "f0.5@100", "f2@r2",
+    "hit-rate@10", "f0.5@100", "f2@r2", "macro-f1@r2", "macro-f1@100", "macro-f0.5@r2:empty-zero",
+    "ap:database-order", "ndcg@100:linear:database-order",
 ]
 ILL_WRITTEN = [
     "AP", "Ap", "ap@0", "ap@-1", "ap@01", "ap@1.5", "ap@", "ap@r", "ap:", "ap::", ":linear", "@5",

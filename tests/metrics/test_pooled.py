@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bittern as bt
+from bittern.metrics.pooled import interval, intervals, mean_of
 
 
 def counted(sets):
@@ -102,3 +103,84 @@ def test_a_micro_metric_has_one_value_and_an_interval():
     assert score.per_query is None
     low, high = score.interval
     assert low < score.mean < high
+
+
+def macro_f(sets, beta=1.0, empty=None):
+    """F of the mean precision and the mean recall; a precision of 0 / 0 is ``empty``."""
+    relevant = [s for s in sets if sum(gain > 0 for side in s for gain in side)]
+    if not relevant:
+        return np.nan
+    hits = [sum(gain > 0 for gain in retrieved) for retrieved, _ in relevant]
+    precisions = [h / len(s[0]) if s[0] else empty for h, s in zip(hits, relevant, strict=True)]
+    known = [p for p in precisions if p is not None]
+    recalls = [
+        h / (h + sum(gain > 0 for gain in rest))
+        for h, (_, rest) in zip(hits, relevant, strict=True)
+    ]
+    if not any(hits):
+        return 0.0
+    p, r = sum(known) / len(known), sum(recalls) / len(recalls)
+    return (1 + beta**2) * p * r / (beta**2 * p + r)
+
+
+anything = st.lists(
+    st.tuples(
+        st.lists(st.lists(st.integers(0, 1), max_size=3), max_size=3),
+        st.lists(st.just(1), max_size=2),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(deadline=None)
+@given(anything, st.integers(0, 3), st.sampled_from([1, 0.5, 2]))
+def test_macro_f_combines_the_mean_precision_and_the_mean_recall(cases, radius, beta):
+    sets = [
+        (flat(ties[: radius + 1]), flat(ties[radius + 1 :]) + missing) for ties, missing in cases
+    ]
+    names = [f"macro-f{beta}@r{radius}", f"macro-f{beta}@r{radius}:empty-zero"]
+    wanted = [macro_f(sets, beta), macro_f(sets, beta, empty=0)]
+    assert values(cases, names) == pytest.approx(wanted, nan_ok=True)
+
+
+@settings(deadline=None)
+@given(some_cases, st.integers(1, 5))
+def test_macro_f_at_a_cutoff_is_that_of_the_two_means_in_the_table(cases, k):
+    p, r, f = values(cases, [f"precision@{k}", f"recall@{k}", f"macro-f1@{k}"])
+    assert f == pytest.approx(2 * p * r / (p + r) if r else 0.0)
+    low, high = values(cases, [f"macro-f1@{k}:pessimistic", f"macro-f1@{k}:optimistic"])
+    assert low - 1e-12 <= f <= high + 1e-12
+
+
+def test_the_three_averages_of_f_are_three_numbers():
+    # Query 1: precision 2/3, recall 1, F 4/5.  Query 2: precision 1, recall 1/3, F 1/2.
+    cases = [([[1, 1, 0]], []), ([[1], [1]], [1])]
+    found = values(cases, ["f1@r0", "macro-f1@r0", "micro-f1@r0"])
+    p, r = 5 / 6, 2 / 3
+    assert found == pytest.approx([(4 / 5 + 1 / 2) / 2, 2 * p * r / (p + r), 2 / 3])
+
+
+def test_a_query_that_retrieves_nothing_lowers_macro_recall_and_with_a_name_macro_precision():
+    cases = [([[1]], []), ([[], [1]], [])]  # precision 1 and undefined, recall 1 and 0
+    found = values(cases, ["macro-f1@r0", "macro-f1@r0:empty-zero"])
+    assert found == pytest.approx([2 * 0.5 / 1.5, 0.5])
+
+
+def test_macro_f_of_nothing():
+    nothing_relevant, nothing_found = [([[0, 0]], [])], [([[], [1]], [])]
+    scores = bt.evaluate(profile_of(*nothing_relevant), "macro-f1@r0")
+    assert np.isnan(scores["macro-f1@r0"].mean)
+    assert scores["macro-f1@r0"].undefined == 1
+    assert values(nothing_found, ["macro-f1@r0"]) == [0]
+
+
+def test_intervals_computed_together_are_those_computed_alone(monkeypatch):
+    rng = np.random.default_rng(2)
+    many = [mean_of(rng.random(n)) for n in (30, 30, 30, 12, 30)]
+    many[1] = mean_of(np.full(30, np.nan))
+    alone = [interval(one, random_state=5) for one in many]
+    np.testing.assert_allclose(list(intervals(many, random_state=5)), alone, rtol=1e-12)
+    monkeypatch.setattr("bittern.metrics.pooled.PARTS", 1)
+    np.testing.assert_array_equal(list(intervals(many, random_state=5)), alone)
+    assert np.isnan(alone).sum() == 2

@@ -27,6 +27,7 @@ from bittern.metrics.significance import (
     holm,
     paired_t_test,
     randomisation_test,
+    randomisation_tests,
     rank_biserial,
     sign_test,
     wilcoxon,
@@ -280,6 +281,31 @@ def test_drawn_flips_agree_with_all_of_them(alternative):
     low, high = drawn.p_interval
     assert low < drawn.p_value < high
     assert drawn.method == "20,000 draws"
+
+
+def test_tests_that_share_their_draws_give_the_outcomes_of_separate_tests():
+    rng = np.random.default_rng(3)
+    sides = [(rng.normal(0.02, 1, n), rng.normal(0, 1, n)) for n in (40, 900, 41, 12, 900)]
+    sides[1][0][:5] = np.nan
+    together = randomisation_tests(sides, "greater", n_draws=1001, random_state=4)
+    alone = [randomisation_test(*s, "greater", n_draws=1001, random_state=4) for s in sides]
+    assert together == alone
+    assert [one.method for one in together].count("exact") == 1
+    assert len({one.p_value for one in together}) == 5
+
+
+def test_the_drawn_flips_are_those_of_earlier_versions():
+    """p-values in published pages stay what they were: a row of bytes for each eight pairs."""
+    rng = np.random.default_rng(0)
+    difference = rng.normal(0.05, 1, 203)
+    stream, sums = np.random.default_rng(7), np.zeros(999)
+    padded = np.append(difference, np.zeros(5)).reshape(-1, 8)
+    for eight in padded:
+        signs = stream.integers(0, 256, 999, np.uint8)
+        sums += np.where(signs[:, None] >> np.arange(8) & 1, eight, -eight).sum(axis=1)
+    count = (np.abs(sums) >= abs(difference.sum()) - 1e-12).sum()
+    found = randomisation_test(difference, np.zeros(203), n_draws=999, random_state=7)
+    assert found.p_value == (count + 1) / 1000
 
 
 def test_drawn_sums_that_rounding_tells_apart_count_as_equal():

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 from made_records import drawn, protocol_of, records_of, three_methods
+from matplotlib.cbook import boxplot_stats
 
 from bittern.analysis import summarise, sweep_of
 from bittern.errors import FileError, InputError, UnknownNameError
@@ -189,6 +190,47 @@ def test_ties_of_one_method_are_drawn_against_length():
     assert "bars run from the lowest run" in page_of(alone)
     values["a", 16] = [[np.nan]] * 3
     assert "nan" not in to_svg(records_of(values, spread=0.05), "ties")
+
+
+TIE_METRICS = ("ap", "ap:database-order", "ap:optimistic", "ap:pessimistic")
+
+
+def many_runs(labels=("a",), runs=12, metrics=TIE_METRICS):
+    values = {
+        (label, n): drawn(runs, 9, 0.3 + n / 100, i + n)
+        for i, label in enumerate(labels)
+        for n in (8, 16)
+    }
+    protocol = protocol_of(labels, runs=runs, n_bits=(8, 16), metrics=metrics)
+    return records_of(values, spread=0.05, protocol=protocol)
+
+
+def test_many_runs_of_ties_are_box_plots():
+    records = many_runs()
+    label = drawn_of(records, "ties-boxes").find(f".//{SVG}svg").get("aria-label")
+    for n_bits in (8, 16):
+        means = records.over_runs("a", n_bits, "ap")
+        box = boxplot_stats(means)[0]
+        numbers = [box[key] for key in ("med", "q1", "q3", "whislo", "whishi")]
+        words = "median {:.3f}, quartiles {:.3f} and {:.3f}, whiskers {:.3f} and {:.3f}"
+        assert f"expected, {n_bits} bits: {words.format(*numbers)}" in label
+    assert to_svg(records, "ties-boxes").count('class="box ') == 6  # three orders at two lengths
+    assert to_svg(records, "ties") is None  # the same without quartiles
+
+
+@pytest.mark.parametrize("records", [many_runs(runs=9), many_runs(metrics=("ap",))])
+def test_few_runs_or_no_extremes_are_no_box_plots(records):
+    assert to_svg(records, "ties-boxes") is None
+    assert to_svg(records, "ties") is not None
+
+
+def test_several_methods_have_a_panel_of_boxes_each_below_their_bars():
+    records = many_runs(("a", "b"))
+    panels = drawn_of(records, "ties-boxes").findall(f".//{SVG}svg")
+    assert len(panels) == 2 and "b over runs" in panels[1].get("aria-label")
+    page = page_of(records)
+    assert page.count("<h2") == len(set(re.findall(r"<h2[^>]*>(.*?)</h2>", page)))
+    assert page.index("Each bar runs from") < page.index("A box spans")
 
 
 def test_nothing_measured_is_no_figure(tmp_path):

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from made_records import record_of, value_of
 from markupsafe import Markup
 from PIL import Image
 
@@ -539,3 +540,37 @@ def test_the_page_is_shown_with_a_clean_console_and_asks_for_nothing(tmp_path, s
     ground = np.bincount(image.ravel()).argmax()
     assert (ground > 230) == (scheme == "light") and (ground < 60) == (scheme == "dark")
     assert (np.abs(image.astype(int) - ground) > 60).mean() > 0.01  # something is on it
+
+
+def test_the_ties_are_a_table_like_that_of_the_paper():
+    """Expected value, value in database order, and both extremes in brackets, for each length."""
+    protocol = protocol_of(["a", "b"], runs=1, metrics=("ap", "ap:database-order"))
+    means = {("a", 8): 0.5, ("a", 16): 0.6, ("b", 8): 0.25, ("b", 16): 0.35}
+    found = tuple(
+        record_of(
+            label,
+            n_bits,
+            0,
+            {
+                "ap": value_of([mean, mean], spread=0.04),
+                "ap:database-order": value_of([mean + 0.01, mean - 0.03]),
+            },
+        )
+        for (label, n_bits), mean in means.items()
+    )
+    page = page_of(Records(protocol, found, (), {}))
+    table = page[page.index("<caption>ap by the order of tied items, 8 bits") :].split("</table>")[
+        0
+    ]
+    assert re.findall(r'<th scope="col">(.*?)</th>', table)[1:] == [
+        "ap",
+        "ap:database-order",
+        "(best order, worst order)",
+    ]
+    rows = re.findall(r'<th scope="row">(.)</th>(.*?)</tr>', table, re.DOTALL)
+    assert {name: re.findall("<td>(.*?)</td>", cells) for name, cells in rows} == {
+        "a": ["0.500", "0.490", "(0.540, 0.460)"],
+        "b": ["0.250", "0.240", "(0.290, 0.210)"],
+    }
+    assert "in the order of the database" in page
+    assert page.count("in database order: 0.490") == 1

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from bittern.analysis.areas import AreasAgainstMeans, areas_against_means
+from bittern.analysis.boxes import Box, box_of
 from bittern.analysis.comparison import Verdicts, compare_methods
 from bittern.analysis.curves import (
     Surface,
@@ -34,6 +35,8 @@ from bittern.analysis.summary import (
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.records import Records
 from bittern.metrics import Curve
+
+RUNS_OF_A_BOX = 10
 
 Result = TypeVar("Result")
 
@@ -165,6 +168,16 @@ class Analysis:
         found = [r.values.get(self.main_metric) for r in self.records.of(method, n_bits)]
         known = [(v.spread[1], v.mean, v.spread[0]) for v in found if v is not None and v.spread]
         return list(zip(*known, strict=True))
+
+    @cached_property
+    def has_tie_boxes(self) -> bool:
+        """Whether the protocol asks for both extremes of ties in runs enough for a box plot."""
+        wanted = {f"{self.main_metric}:{rule}" for rule in ("optimistic", "pessimistic")}
+        return self.protocol.runs >= RUNS_OF_A_BOX and wanted <= set(self.protocol.metrics)
+
+    def tie_boxes(self, method: str, n_bits: int | None) -> tuple[Box | None, ...]:
+        """Boxes of the optimistic, expected and pessimistic main metric over runs."""
+        return tuple(box_of(values) for values in self.tied_runs(method, n_bits))
 
     def undefined(self, metric: str) -> tuple[int, int]:
         """How many values are undefined, and of how many, over all records with codes.

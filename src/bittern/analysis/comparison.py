@@ -18,11 +18,12 @@ from bittern.metrics.significance import (
     Significance,
     holm,
     paired_t_test,
-    randomisation_test,
+    randomisation_tests,
     wilcoxon,
 )
 
 Spread = tuple[float, float] | None
+_Sides = tuple[Float64Array, Float64Array]
 DRAWS = 10_000  # of the randomisation test, so that no p is below 1 in 10,001
 NAMES = {
     "wilcoxon": "Wilcoxon over runs",
@@ -204,23 +205,27 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A paired test, the values it pairs, and the smallest p that n pairs can give."""
+    """A paired test of several methods, the values it pairs, and the smallest p of n pairs."""
 
-    run: Callable[[Float64Array, Float64Array, int], Significance]
-    values: Callable[[_Pairs], tuple[Float64Array, Float64Array]]
+    run: Callable[[Sequence[_Sides], int], list[Significance]]
+    values: Callable[[_Pairs], _Sides]
     least_p: Callable[[int], float]
 
 
 # Of all 2^n flips of signs, the most extreme and its opposite always count: p >= 2^(1 - n).
 TESTS = {
     "wilcoxon": _Test(
-        lambda a, b, state: wilcoxon(a, b), lambda pairs: pairs.runs, lambda n: 2.0 ** (1 - n)
+        lambda sides, state: [wilcoxon(a, b) for a, b in sides],
+        lambda pairs: pairs.runs,
+        lambda n: 2.0 ** (1 - n),
     ),
     "t-test": _Test(
-        lambda a, b, state: paired_t_test(a, b), lambda pairs: pairs.queries, lambda n: 0.0
+        lambda sides, state: [paired_t_test(a, b) for a, b in sides],
+        lambda pairs: pairs.queries,
+        lambda n: 0.0,
     ),
     "randomisation": _Test(
-        lambda a, b, state: randomisation_test(a, b, n_draws=DRAWS, random_state=state),
+        lambda sides, state: randomisation_tests(sides, n_draws=DRAWS, random_state=state),
         lambda pairs: pairs.queries,
         lambda n: max(2.0 ** (1 - n), 1 / (DRAWS + 1)),
     ),
@@ -285,6 +290,8 @@ def _aligned(
     a, b = (r.per_query(metric) if metric in r.values else None for r in (one, two))
     if a is None or b is None:
         return np.empty(0, np.int64), np.empty(0), np.empty(0)
+    if one.query_positions == two.query_positions:
+        return np.array(one.query_positions, np.int64), a, b
     positions, left, right = np.intersect1d(
         one.query_positions, two.query_positions, assume_unique=True, return_indices=True
     )
@@ -298,11 +305,10 @@ def _family(
     test = TESTS[name]
     sides = [test.values(pairs) for pairs in all_pairs]
     sizes = [_n_defined(*pair) for pair in sides]
-    p_values = [
-        test.run(*pair, random_state).p_value if n > 1 else nan
-        for n, pair in zip(sizes, sides, strict=True)
-    ]
-    correction = holm(np.array(p_values, dtype=np.float64), alpha)
+    tested = [i for i, n in enumerate(sizes) if n > 1]
+    p_values = np.full(len(sides), nan)
+    p_values[tested] = [one.p_value for one in test.run([sides[i] for i in tested], random_state)]
+    correction = holm(p_values, alpha)
     return [
         _Outcome(float(p), bool(found), n < 2 or correction.n * test.least_p(n) > alpha)
         for p, found, n in zip(correction.adjusted, correction.significant, sizes, strict=True)

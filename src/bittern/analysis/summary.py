@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike
 
 from bittern.experiments.record import Record, Value
 from bittern.experiments.records import Records
-from bittern.metrics import evaluate, pooled
+from bittern.metrics import parse, pooled
+from bittern.metrics.names import compute
 from bittern.metrics.pooled import Pooled
-from bittern.metrics.precision import ratio
 from bittern.registry import Registry
+
+Interval = tuple[float, float]
 
 ROUNDING = 1e-12  # means this close differ only by the order of summation
 STAGES = ("tune", "fit", "encode", "evaluate")
@@ -115,7 +117,12 @@ def summarise(records: Records, metric: str) -> tuple[Summary, ...]:
     it lacks.
     """
     check_metric(records, metric)
-    return tuple(_summary(records, metric, *key) for key in keys_of(records))
+    keys = keys_of(records)
+    intervals = _intervals([records.of(*key) for key in keys], metric)
+    return tuple(
+        _summary(records, metric, *key, interval)
+        for key, interval in zip(keys, intervals, strict=True)
+    )
 
 
 def best_by_length(records: Records, metric: str) -> dict[int | None, tuple[str, ...]]:
@@ -239,7 +246,9 @@ def n_values(record: Record, value: Value | None) -> int:
     return 1 if is_one else len(record.query_positions)
 
 
-def _summary(records: Records, metric: str, method: str, n_bits: int | None) -> Summary:
+def _summary(
+    records: Records, metric: str, method: str, n_bits: int | None, interval: Interval
+) -> Summary:
     found = records.of(method, n_bits)
     values = [record.values.get(metric) for record in found]
     means = _defined(records.over_runs(method, n_bits, metric))
@@ -249,7 +258,7 @@ def _summary(records: Records, metric: str, method: str, n_bits: int | None) -> 
         metric=metric,
         mean=mean_of(means),
         deviation=float(means.std(ddof=1)) if len(means) > 1 else nan,
-        interval=_interval(found, metric),
+        interval=interval,
         n_runs=len(found),
         undefined=sum(value.undefined for value in values if value is not None),
         n_queries=sum(n_values(r, v) for r, v in zip(found, values, strict=True)),
@@ -257,29 +266,41 @@ def _summary(records: Records, metric: str, method: str, n_bits: int | None) -> 
     )
 
 
-def _interval(found: Sequence[Record], metric: str) -> tuple[float, float]:
-    """95 % interval of the mean over runs; for one run, over its queries."""
-    defined = [r for r in found if metric in r.values and not np.isnan(r.values[metric].mean)]
-    if not defined:
-        return nan, nan
-    means = [record.values[metric].mean for record in defined]
-    if len(set(means)) == 1:  # one run, or copies of it
-        return _over_queries(defined[0], metric)
-    return student_interval(means)
+def _intervals(cells: Sequence[Sequence[Record]], metric: str) -> list[Interval]:
+    """95 % interval of the mean over the runs of each cell; for one run, over its queries."""
+    found: list[Interval] = [(nan, nan)] * len(cells)
+    single: dict[int, Record] = {}
+    for i, runs in enumerate(cells):
+        defined = [r for r in runs if metric in r.values and not np.isnan(r.values[metric].mean)]
+        means = [record.values[metric].mean for record in defined]
+        if len(set(means)) == 1:  # one run, or copies of it
+            if _can_resample(defined[0], metric):
+                single[i] = defined[0]
+        else:
+            found[i] = student_interval(means)
+    bootstrapped = pooled.intervals(_over_queries(record, metric) for record in single.values())
+    for i, interval in zip(single, bootstrapped, strict=True):
+        found[i] = interval
+    return found
 
 
-def _over_queries(record: Record, metric: str) -> tuple[float, float]:
-    """Bootstrap interval; from the profile if the metric has one value for all queries."""
+def _can_resample(record: Record, metric: str) -> bool:
+    """Whether at least two queries have values, or there is a profile to compute others from."""
+    value = record.values[metric]
+    if value.per_query is None:
+        return record.profile is not None
+    return len(value.per_query) - value.undefined > 1
+
+
+def _over_queries(record: Record, metric: str) -> Pooled:
+    """The metric as sums over queries; from the profile if it has one value for all queries."""
     values = record.per_query(metric)
     if values is not None:
-        defined = ~np.isnan(values)
-        if defined.sum() < 2:
-            return nan, nan
-        parts = np.stack([np.where(defined, values, 0.0), defined], axis=1)
-        return pooled.interval(Pooled(parts, lambda sums: ratio(sums[:, 0], sums[:, 1])))
-    if record.profile is None:
-        return nan, nan
-    return evaluate(record.profile, [metric])[metric].interval
+        return pooled.mean_of(values)
+    assert record.profile is not None
+    computed = compute(record.profile, parse(metric))
+    assert isinstance(computed, Pooled)
+    return computed
 
 
 def _ranked(records: Records, summaries: Sequence[Summary]) -> list[Summary]:

@@ -91,9 +91,9 @@ def evaluate(
     worst and the best order. The ground truth is class labels, tags, or a matrix of gains; an .npz
     file of codes may contain its own array 'labels' or 'tags'.
 
-    Metrics: ap, ndcg, dcg, rr, r-precision; precision, recall, f1, hit-rate (and micro-…) at a
-    cut-off (@100) or within a radius (@r2); auprc, interpolated-ap. Options: :optimistic
-    :pessimistic :trec :retrieved :linear :empty-zero :trapezoid.
+    Metrics: ap, ndcg, dcg, rr, r-precision; precision, recall, f1, hit-rate (and micro-…, macro-f1)
+    at a cut-off (@100) or within a radius (@r2); auprc, interpolated-ap. Options: :optimistic
+    :pessimistic :database-order :trec :retrieved :linear :empty-zero :trapezoid.
     """
     names = parse_metrics(metrics)
     truth = GroundTruthFiles(

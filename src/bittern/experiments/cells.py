@@ -15,6 +15,8 @@ from bittern.errors import InputError
 from bittern.experiments.protocol import Method, Protocol
 from bittern.experiments.search import Choice, draw_points, point_text
 from bittern.io.cache import fingerprint_of
+from bittern.metrics import parse
+from bittern.metrics.names import DATABASE_ORDER
 from bittern.registry import Registry
 
 KEYS = ("method", "bits", "run")
@@ -159,8 +161,9 @@ def _seed(text: str) -> int:
 def _fingerprint(protocol: Protocol, method: Method, n_bits: int | None, run: int) -> str:
     """Hash of what this cell depends on; not of other methods, lengths or the number of runs.
 
-    Metrics are computed from the stored profile, so they matter only without codes; and the metric
-    that decides a grid matters, with the settings of the search.
+    Metrics are computed from the stored profile, so they matter only without codes; the metric that
+    decides a grid matters, with the settings of the search; and metrics in database order need the
+    codes, which are not stored.
     """
     kept = _common(protocol, method)
     if n_bits is None:
@@ -169,6 +172,8 @@ def _fingerprint(protocol: Protocol, method: Method, n_bits: int | None, run: in
         kept["metrics"] = [protocol.search_metric]
         if protocol.search is not None:
             kept["search"] = protocol.to_dict()["search"]
+    if n_bits is not None and (ordered := _in_database_order(protocol)):
+        kept["in_database_order"] = ordered
     return fingerprint_of(kept | {"n_bits": n_bits, "run": run})
 
 
@@ -204,3 +209,7 @@ def _common(protocol: Protocol, method: Method) -> dict[str, Any]:
     own = next(one for one in whole["method"] if one["label"] == method.label)
     own = {key: value for key, value in own.items() if key != "n_bits"}
     return {key: whole.get(key) for key in common} | {"method": own}
+
+
+def _in_database_order(protocol: Protocol) -> list[str]:
+    return [name for name in protocol.metrics if parse(name).tie_rule == DATABASE_ORDER]

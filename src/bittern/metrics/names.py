@@ -6,9 +6,8 @@ A name can be converted to text and back: ``str(parse(name)) == name``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -18,7 +17,8 @@ from bittern.metrics import curves, gain, pooled, precision
 from bittern.profile import TieProfile
 from bittern.registry import Registry
 
-TIE_RULES = ("optimistic", "pessimistic", "trec")
+DATABASE_ORDER = "database-order"
+TIE_RULES = ("optimistic", "pessimistic", DATABASE_ORDER, "trec")
 MOST = 2**62  # largest cut-off or radius
 LARGEST_BETA = 1e100
 
@@ -122,6 +122,12 @@ def _precision(profile: TieProfile, name: MetricName) -> Values:
     return precision.precision(profile, name.cutoff, name.radius, empty_is_zero=zero)
 
 
+def _macro_f(beta: float = 1.0) -> Compute:
+    return lambda profile, name: pooled.macro_fbeta(
+        profile, name.cutoff, name.radius, beta, name.has("empty-zero")
+    )
+
+
 def _placed(compute: Compute, title: str, *options: str) -> Metric:
     """A metric of the items that a cut-off or a radius retrieves."""
     return Metric(compute, title, cutoff=True, radius=True, needs_place=True, options=options)
@@ -154,6 +160,7 @@ METRICS: Registry[Metric] = Registry(
         "micro-precision": _placed(_at(pooled.micro_precision), "micro precision"),
         "micro-recall": _placed(_at(pooled.micro_recall), "micro recall"),
         "micro-f1": _placed(_at(pooled.micro_fbeta), "micro F-measure"),
+        "macro-f1": _placed(_macro_f(), "macro F-measure", "empty-zero"),
         "auprc": Metric(
             lambda p, m: pooled.auprc(p, m.has("trapezoid")),
             "area under the micro precision-recall curve",
@@ -189,9 +196,26 @@ def parse(name: str | MetricName) -> MetricName:
 def compute(profile: TieProfile, name: MetricName) -> Values:
     """The metric of a parsed name: one value per query, or a pooled one."""
     metric = _metric(name.metric)
+    if name.tie_rule == DATABASE_ORDER:
+        plain = replace(name, options=name.options[:-1])
+        return _joined(metric.compute(part, plain) for part in profile.in_database_order())
     if name.metric != "ap":  # ap breaks ties itself
         profile = break_ties(profile, name.tie_rule)
     return metric.compute(profile, name)
+
+
+def _joined(blocks: Iterable[Values]) -> Values:
+    """The values of successive blocks of queries as those of all queries."""
+    values: list[Float64Array] = []
+    value_of_sums = None
+    for block in blocks:
+        if isinstance(block, pooled.Pooled):
+            value_of_sums = block.value
+            values.append(block.parts)
+        else:
+            values.append(block)
+    joined = np.concatenate(values)
+    return joined if value_of_sums is None else pooled.Pooled(joined, value_of_sums)
 
 
 def can_break_ties(name: MetricName) -> bool:
@@ -225,20 +249,24 @@ def break_ties(profile: TieProfile, rule: str | None) -> TieProfile:
         counts=split.reshape(n_queries, n_columns * n_levels, n_levels),
         distances=None if distances is None else np.repeat(distances, n_levels, axis=1),
         trec=None,
+        searched=None,
     )
 
 
 def _metric(base: str) -> Metric:
     """The entry of the table, or an F-measure with another β."""
-    match = re.fullmatch(r"(micro-)?f([0-9.]+)", base)
+    match = re.fullmatch(r"(micro-|macro-)?f([0-9.]+)", base)
     if match is None or base in METRICS:
         return METRICS[base]
     beta = float(match[2])
     if not 0 < beta <= LARGEST_BETA:
         raise InputError(f"'{base}': β must be above 0 and at most {LARGEST_BETA:g}.")
-    plain = METRICS[f"{match[1] or ''}f1"]
-    function = pooled.micro_fbeta if match[1] else precision.fbeta
-    return replace(plain, compute=_at(partial(function, beta=beta)))
+    computes: dict[str | None, Compute] = {
+        None: _at(precision.fbeta, beta=beta),
+        "micro-": _at(pooled.micro_fbeta, beta=beta),
+        "macro-": _macro_f(beta),
+    }
+    return replace(METRICS[f"{match[1] or ''}f1"], compute=computes[match[1]])
 
 
 def _check_options(name: MetricName, metric: Metric) -> None:

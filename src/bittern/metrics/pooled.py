@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bittern.checks import Float64Array
 from bittern.metrics.curves import pr_curve
-from bittern.metrics.precision import ratio, retrieved_at
+from bittern.metrics.precision import precision, ratio, recall, retrieved_at
 from bittern.profile import TieProfile
 
 RESAMPLES = 1000
 AT_ONCE = 1 << 22  # draws in memory at a time
+PARTS = 1 << 23  # numbers to be summed, in memory at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +59,40 @@ def micro_fbeta(
     return Pooled(np.stack([at.found, at.retrieved, at.relevant], axis=1), value)
 
 
+def macro_fbeta(
+    profile: TieProfile,
+    cutoff: int | None,
+    radius: int | None,
+    beta: float = 1.0,
+    empty_is_zero: bool = False,
+) -> Pooled:
+    r"""Weighted harmonic mean of macro precision and macro recall.
+
+    .. math:: F_\beta = \frac{(1 + \beta^2)\,\bar P \bar R}{\beta^2 \bar P + \bar R}
+
+    where :math:`\bar P` is the mean of precision over queries and :math:`\bar R` that of recall,
+    each in expectation over ties: exactly the means of ``precision`` and ``recall``.  So a query
+    with nothing relevant is left out of both; and a query that retrieves nothing has recall 0, and
+    is left out of :math:`\bar P`, or counts as 0 there if ``empty_is_zero``.  0 if nothing relevant
+    is retrieved; NaN if nothing is relevant.
+
+    The mean of F over queries, ``fbeta``, is another number.  Reference: eq. 3.10 of [Moran-2016]
+    and the sentence after it, which allows macro averages.
+    """
+    sides = (
+        precision(profile, cutoff, radius, empty_is_zero=empty_is_zero),
+        recall(profile, cutoff, radius),
+    )
+    defined = [~np.isnan(side) for side in sides]
+    sums = [np.where(known, side, 0.0) for known, side in zip(defined, sides, strict=True)]
+
+    def value(sums: Float64Array) -> Float64Array:
+        p, r = ratio(sums[:, 0], sums[:, 2]), ratio(sums[:, 1], sums[:, 3])
+        return np.where(r > 0, ratio((1 + beta**2) * p * r, beta**2 * p + r), r)
+
+    return Pooled(np.stack([*sums, *defined], axis=1).astype(np.float64), value)
+
+
 def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
     r"""Area under the micro precision-recall curve over radius.
 
@@ -97,6 +132,13 @@ def auprc(profile: TieProfile, trapezoid: bool = False) -> Pooled:
     return Pooled(parts, value)
 
 
+def mean_of(values: Float64Array) -> Pooled:
+    """The mean of the defined values; NaN if there are none."""
+    defined = ~np.isnan(values)
+    parts = np.stack([np.where(defined, values, 0.0), defined], axis=1)
+    return Pooled(parts, lambda sums: ratio(sums[:, 0], sums[:, 1]))
+
+
 def interval(
     pooled: Pooled, random_state: int = 0, confidence: float = 0.95
 ) -> tuple[float, float]:
@@ -104,21 +146,49 @@ def interval(
 
     Reference: [Efron-Tibshirani-1993].
     """
-    values = resampled(pooled, random_state)
-    if np.isnan(values).all():
-        return (np.nan, np.nan)
+    return next(intervals([pooled], random_state, confidence))
+
+
+def intervals(
+    many: Iterable[Pooled], random_state: int = 0, confidence: float = 0.95
+) -> Iterator[tuple[float, float]]:
+    """The :func:`interval` of each value; several at a time share their draws."""
     tail = 100 * (1 - confidence) / 2
-    low, high = np.nanpercentile(values, [tail, 100 - tail])
-    return float(low), float(high)
+    for group in _groups(many):
+        for values in _resampled(group, random_state, RESAMPLES):
+            if np.isnan(values).all():
+                yield np.nan, np.nan
+            else:
+                low, high = np.nanpercentile(values, [tail, 100 - tail])
+                yield float(low), float(high)
 
 
 def resampled(pooled: Pooled, random_state: int = 0, n_resamples: int = RESAMPLES) -> Float64Array:
     """The values of ``n_resamples`` samples of the queries, drawn with replacement."""
+    return _resampled([pooled], random_state, n_resamples)[0]
+
+
+def _resampled(group: Sequence[Pooled], random_state: int, n_resamples: int) -> list[Float64Array]:
+    """The values of each of them under the same samples; all have the same number of queries."""
     rng = np.random.default_rng(random_state)
-    n = len(pooled.parts)
-    return np.concatenate(
-        [pooled.value(_weights(rng, rows, n) @ pooled.parts) for rows in _batches(n, n_resamples)]
-    )
+    parts = np.concatenate([one.parts for one in group], axis=1)
+    ends = np.cumsum([one.parts.shape[1] for one in group])[:-1]
+    n = len(parts)
+    sums = np.concatenate([_weights(rng, rows, n) @ parts for rows in _batches(n, n_resamples)])
+    return [one.value(own) for one, own in zip(group, np.split(sums, ends, axis=1), strict=True)]
+
+
+def _groups(many: Iterable[Pooled]) -> Iterator[list[Pooled]]:
+    """Successive values over the same number of queries, within bounds of memory."""
+    group: list[Pooled] = []
+    for one in many:
+        n_values = sum(known.parts.size for known in group) + one.parts.size
+        if group and (len(group[0].parts) != len(one.parts) or n_values > PARTS):
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
 
 
 def _area(precision: Float64Array, recall: Float64Array, trapezoid: bool) -> Float64Array:

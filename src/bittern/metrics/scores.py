@@ -14,8 +14,8 @@ from bittern.checks import Float64Array, check_count, import_extra
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.metrics.names import MetricName, can_break_ties, compute, parse
-from bittern.metrics.pooled import Pooled, interval
-from bittern.metrics.precision import ratio, retrieved_at
+from bittern.metrics.pooled import Pooled, interval, mean_of
+from bittern.metrics.precision import retrieved_at
 from bittern.profile import TieProfile
 from bittern.registry import Registry
 from bittern.relevance import Relevance
@@ -125,7 +125,7 @@ class Score:
             self.undefined = int(np.isnan(values()))
         else:
             self.per_query = values
-            self._pooled = _mean_of(values)
+            self._pooled = mean_of(values)
             self.undefined = int(np.isnan(values).sum())
 
     @property
@@ -287,12 +287,6 @@ class Scores(Mapping[str, Score]):
                 "",
             ]
         )
-
-
-def _mean_of(values: Float64Array) -> Pooled:
-    defined = ~np.isnan(values)
-    parts = np.stack([np.where(defined, values, 0.0), defined], axis=1)
-    return Pooled(parts, lambda sums: ratio(sums[:, 0], sums[:, 1]))
 
 
 def _number(value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from bittern.io.npz import stored_arrays, write_arrays
 from bittern.io.trec import Qrels, Run, read_qrels, read_run
 from bittern.parallel import Progress
 from bittern.profile.counting import count_codes
+from bittern.profile.database_order import SearchedCodes
 from bittern.profile.rankings import count_distances, count_hits, count_run
 from bittern.profile.shards import merge, same
 from bittern.relevance.base import Relevance
@@ -48,6 +49,7 @@ class TieProfile:
     distances: NDArray[np.float64] | None = None  # (n_queries, n_columns)
     query_ids: NDArray[np.str_] | None = None  # (n_queries,)
     trec: TieProfile | None = None  # the same ranking with ties broken as trec_eval does
+    searched: SearchedCodes | None = None  # what was counted; not saved, lost when shards are added
     is_compact: bool = False  # whether runs of columns without relevant items were merged
 
     def __post_init__(self) -> None:
@@ -88,7 +90,8 @@ class TieProfile:
     ) -> TieProfile:
         """Compare every query with the whole database; one pass counts distance and relevance."""
         counts = count_codes(queries, database, relevance, n_threads, progress)
-        return cls._complete(counts, relevance)
+        searched = SearchedCodes(queries, database, relevance)
+        return cls._complete(counts, relevance, searched=searched)
 
     @classmethod
     def from_distances(
@@ -215,7 +218,30 @@ class TieProfile:
             distances=None if self.distances is None else self.distances[chosen],
             query_ids=None if self.query_ids is None else self.query_ids[chosen],
             trec=None if self.trec is None else self.trec.take(chosen),
+            searched=None if self.searched is None else self.searched.take(chosen),
         )
+
+    def in_database_order(self) -> Iterator[TieProfile]:
+        """The same rankings with tied items in the order of the database, as a stable sort gives.
+
+        Yields compact profiles of successive blocks of queries.  Counts alone do not know this
+        order, so the profile must come from :meth:`from_codes`; a saved one has lost the codes.
+        """
+        if self.searched is None:
+            raise InputError(
+                "metrics: ':database-order' needs the codes, not only their counts; it works on "
+                "profiles made by TieProfile.from_codes() that were not saved or added."
+            )
+        for rows in self.searched.blocks(int(self.relevant.sum(axis=1).max(initial=0))):
+            total, relevant = self.total[rows], self.relevant[rows]
+            yield replace(
+                self,
+                counts=self.searched.ranked_counts(rows, total, relevant),
+                unretrieved=self.unretrieved[rows],
+                query_ids=None if self.query_ids is None else self.query_ids[rows],
+                searched=None,
+                is_compact=True,
+            )
 
     def __add__(self, other: TieProfile) -> TieProfile:
         """Add the profiles of two shards of a database; the sum is exactly that of the whole."""

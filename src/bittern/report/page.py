@@ -145,6 +145,28 @@ def _seconds(value: float) -> str:
     return "–" if isnan(value) else f"{value:.3f}" if value < 10 else f"{value:,.1f}"
 
 
+def _tie_tables(analysis: Analysis) -> dict[str, Any]:
+    return {"tables": [_tie_table(analysis, n_bits) for n_bits in analysis.lengths]}
+
+
+def _tie_table(analysis: Analysis, n_bits: int) -> Table:
+    """The expected value, that in database order if it was measured, and both extremes."""
+    metric = analysis.main_metric
+    names = [metric, f"{metric}:database-order"]
+    shown = [name for name in names if name in analysis.protocol.metrics]
+    means = {
+        name: {s.method: s for s in analysis.summaries(name) if s.n_bits == n_bits}
+        for name in shown
+    }
+    rows: list[Row] = []
+    for method, found in means[metric].items():
+        worst, best = found.spread or (None, None)
+        values = [number(means[name][method].mean) for name in shown]
+        rows.append((method, [*values, f"({number(best)}, {number(worst)})"]))
+    caption = f"{metric} by the order of tied items, {bits_of(n_bits)}"
+    return Table(caption, ["method", *shown, "(best order, worst order)"], rows)
+
+
 def _class_tables(analysis: Analysis) -> dict[str, Any]:
     return {"tables": [_class_table(analysis, found) for found in analysis.classes]}
 
@@ -174,6 +196,8 @@ DETAILS: dict[str, Callable[[Analysis], dict[str, Any]]] = {
     "costs": _cost_table,
     "classes": _class_tables,
     "search": _choice_table,
+    "ties": _tie_tables,
+    "ties-boxes": _tie_tables,
 }
 
 

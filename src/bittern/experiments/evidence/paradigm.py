@@ -17,6 +17,8 @@ from bittern.experiments.paradigm import Clock, Paradigm
 from bittern.experiments.record import describe_profile
 from bittern.features import FEATURES, NINE
 from bittern.io.toml import check_keys, read_table
+from bittern.metrics import parse
+from bittern.metrics.names import DATABASE_ORDER
 from bittern.profile import TieProfile
 from bittern.registry import Registry
 
@@ -69,6 +71,9 @@ class Evidence(Paradigm):
                 "paradigm 'evidence' ranks images by their categories: "
                 "leave out truth, dataset.steps and n_bits."
             )
+        for name in protocol.metrics:
+            if parse(name).tie_rule == DATABASE_ORDER:
+                raise InputError(f"metrics: {name} is for rankings by codes.")
         for method in protocol.method:
             _check_method(method, settings)
 

@@ -28,6 +28,7 @@ from bittern.metrics.significance.resampling import (
     DifferenceInterval,
     bootstrap_interval,
     randomisation_test,
+    randomisation_tests,
 )
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "holm",
     "paired_t_test",
     "randomisation_test",
+    "randomisation_tests",
     "rank_biserial",
     "sign_test",
     "wilcoxon",

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bittern.checks import Float64Array, check_count
 from bittern.errors import InputError
 from bittern.metrics.pooled import Pooled, resampled
 from bittern.metrics.significance.paired_tests import ALTERNATIVES, Significance, conclude
 from bittern.metrics.significance.pairs import Pairs, Values, pair, standardised
+from bittern.parallel import run_blocks
 from bittern.registry import Registry
 
 FEW = 32  # pairs up to which all flips are counted by default
 MOST = 44  # pairs: counting all their flips takes seconds and some hundred megabytes
 TOGETHER = 8  # pairs that are flipped together, by one random byte
+AT_ONCE = 1 << 22  # random bytes in memory at a time, unless one row needs more
 
 
 def randomisation_test(
@@ -46,19 +49,51 @@ def randomisation_test(
     [Smucker-Allan-Carterette-2007], who recommend it for retrieval; [Phipson-Smyth-2010] for
     adding one to the counts; [Clopper-Pearson-1934] for the interval.
     """
+    pairs = pair(a, b, "randomisation_test")
+    if exact and pairs.n - pairs.zeros > MOST:
+        raise InputError(
+            f"randomisation_test: exact is for at most {MOST} pairs that differ, "
+            f"got {pairs.n - pairs.zeros}; exact=False draws flips at random."
+        )
+    return _tested([pairs], alternative, n_draws, random_state, exact)[0]
+
+
+def randomisation_tests(
+    sides: Sequence[tuple[Values, Values]],
+    alternative: str = "two-sided",
+    *,
+    n_draws: int = 100_000,
+    random_state: int = 0,
+) -> list[Significance]:
+    """The :func:`randomisation_test` of each pair of systems; they share their random draws.
+
+    The outcomes are those of separate tests, in a fraction of the time.
+    """
+    all_pairs = [pair(a, b, "randomisation_tests") for a, b in sides]
+    return _tested(all_pairs, alternative, n_draws, random_state)
+
+
+def _tested(
+    all_pairs: Sequence[Pairs],
+    alternative: str,
+    n_draws: int,
+    random_state: int,
+    exact: bool | None = None,
+) -> list[Significance]:
     ALTERNATIVES[alternative]  # fails for an unknown name before counting
     check_count(n_draws, "randomisation_test: n_draws", most=10**8)
     check_count(random_state, "randomisation_test: random_state", least=0)
-    pairs = pair(a, b, "randomisation_test")
-    differing = pairs.n - pairs.zeros
-    if exact is None:
-        exact = differing <= FEW
-    elif exact and differing > MOST:
-        raise InputError(
-            f"randomisation_test: exact is for at most {MOST} pairs that differ, "
-            f"got {differing}; exact=False draws flips at random."
-        )
-    count = None if exact else _count_drawn(pairs, alternative, n_draws, random_state)
+    is_exact = [p.n - p.zeros <= FEW if exact is None else exact for p in all_pairs]
+    drawn = [p for p, counted in zip(all_pairs, is_exact, strict=True) if not counted]
+    counts = iter(_count_drawn(drawn, alternative, n_draws, random_state))
+    return [
+        _outcome(p, alternative, n_draws, None if counted else next(counts))
+        for p, counted in zip(all_pairs, is_exact, strict=True)
+    ]
+
+
+def _outcome(pairs: Pairs, alternative: str, n_draws: int, count: int | None) -> Significance:
+    """The outcome of a test; exact if there is no count of drawn flips."""
     return conclude(
         pairs,
         name="randomisation test",
@@ -99,12 +134,16 @@ def _flip_sums(difference: Float64Array) -> Float64Array:
     return sums
 
 
-def _count_drawn(pairs: Pairs, alternative: str, n_draws: int, random_state: int) -> int:
-    """How many random flips are at least as extreme as the observed sum."""
-    outward = OUTWARD[alternative]
-    seen = outward(pairs.difference.sum())
-    sums = _drawn_sums(pairs.difference, n_draws, np.random.default_rng(random_state))
-    return int((outward(sums) >= seen - pairs.slack).sum())
+def _count_drawn(
+    all_pairs: Sequence[Pairs], alternative: str, n_draws: int, random_state: int
+) -> list[int]:
+    """How many random flips are at least as extreme as the observed sum, for each of them."""
+    outward, rng = OUTWARD[alternative], np.random.default_rng(random_state)
+    sums = drawn_sums([pairs.difference for pairs in all_pairs], n_draws, rng)
+    return [
+        int((outward(drawn) >= outward(pairs.difference.sum()) - pairs.slack).sum())
+        for pairs, drawn in zip(all_pairs, sums, strict=True)
+    ]
 
 
 # How extreme a sum is, in the direction of the alternative.
@@ -115,14 +154,37 @@ OUTWARD: dict[str, Callable[[Float64Array], Float64Array]] = {
 }
 
 
-def _drawn_sums(difference: Float64Array, n_draws: int, rng: np.random.Generator) -> Float64Array:
-    """Sums under random flips: one byte chooses among the sums of eight pairs."""
+def drawn_sums(
+    differences: Sequence[Float64Array], n_draws: int, rng: np.random.Generator
+) -> list[Float64Array]:
+    """Sums of each set of differences under the same random flips; a byte flips eight pairs."""
+    eights = [_in_eights(difference) for difference in differences]
+    sums = [np.zeros(n_draws) for _ in eights]
+    n_rows, step = max(map(len, eights), default=0), max(1, AT_ONCE // n_draws)
+    for start in range(0, n_rows, step):
+        rows = range(start, min(n_rows, start + step))
+        flips = np.stack([rng.integers(0, 1 << TOGETHER, n_draws, np.uint8) for _ in rows])
+        _add_flipped([one[rows.start : rows.stop] for one in eights], flips, sums)
+    return sums
+
+
+def _in_eights(difference: Float64Array) -> Float64Array:
+    """The differences in rows of eight, the last one filled up with zeros."""
     padded = np.zeros(-(-len(difference) // TOGETHER) * TOGETHER)
     padded[: len(difference)] = difference
-    sums = np.zeros(n_draws)
-    for eight in padded.reshape(-1, TOGETHER):
-        sums += _flip_sums(eight)[rng.integers(0, 1 << TOGETHER, n_draws, np.uint8)]
-    return sums
+    return padded.reshape(-1, TOGETHER)
+
+
+def _add_flipped(
+    parts: Sequence[Float64Array], flips: NDArray[np.uint8], sums: Sequence[Float64Array]
+) -> None:
+    """Add the flipped differences of each part to its sums, in threads."""
+    from bittern.kernels.flips import add_flipped
+
+    def work(i: int) -> None:
+        add_flipped(parts[i], flips[: len(parts[i])], sums[i])
+
+    run_blocks(work, range(len(parts)))
 
 
 def _share_interval(count: int, draws: int) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from bittern.report.charts.chart import (
     Scale,
     across_line,
     band,
+    box_plot,
     diagonal,
     heat_map,
     line,
@@ -16,6 +17,7 @@ from bittern.report.charts.chart import (
     row_rules,
     shortened,
     span,
+    tall_mark,
 )
 from bittern.report.charts.figure import Figure, chart_style
 from bittern.report.charts.svg import REFERENCE, Panel, Style, join, styles_of, tag
@@ -30,6 +32,7 @@ __all__ = [
     "Style",
     "across_line",
     "band",
+    "box_plot",
     "chart_style",
     "diagonal",
     "heat_map",
@@ -44,4 +47,5 @@ __all__ = [
     "span",
     "styles_of",
     "tag",
+    "tall_mark",
 ]

@@ -210,6 +210,43 @@ def span(frame: Frame, low: Point, high: Point, style: Style, *, width: float = 
     )
 
 
+def tall_mark(frame: Frame, at: Point, style: Style, title: str) -> Markup | None:
+    """An upright stroke at a point, for a second value in a row."""
+    if not _is_finite(*at):
+        return None
+    x, y = frame.across(at[0]), frame.up(at[1])
+    stroke = f"M{x:.1f} {y - 8:.1f}V{y + 8:.1f}"
+    return tag("path", tag("title", title), class_=f"stroke {style.colour}", d=stroke)
+
+
+def box_plot(
+    frame: Frame, x: float, five: Sequence[float], style: Style, title: str, *, width: float = 18
+) -> Markup | None:
+    """A box with whiskers at x: ``five`` are its low end, three quartiles and its high end."""
+    if not _is_finite(x, *five):
+        return None
+    low, first, median, third, high = map(frame.up, five)
+    at, left, cap = frame.across(x), frame.across(x) - width / 2, width / 4
+    whiskers = "".join(
+        f"M{at:.1f} {edge:.1f}V{end:.1f}M{at - cap:.1f} {end:.1f}h{2 * cap:.1f}"
+        for edge, end in ((first, low), (third, high))
+    )
+    return tag(
+        "g",
+        tag("title", title),
+        tag("path", class_=f"whisker {style.colour}", d=whiskers),
+        tag(
+            "rect",
+            class_=f"box {style.colour}",
+            x=_at(left),
+            y=_at(third),
+            width=width,
+            height=f"{max(first - third, 1.0):.1f}",
+        ),
+        tag("path", class_=f"line {style.colour}", d=f"M{left:.1f} {median:.1f}h{width:g}"),
+    )
+
+
 def across_line(frame: Frame, value: float, style: Style, title: str) -> Markup | None:
     """A horizontal line over the whole width at a value."""
     if not _is_finite(value):

@@ -26,8 +26,8 @@ from bittern.report.figures.retrieval import (
     classes_figure,
     curves_figure,
     tables_figure,
-    ties_figure,
 )
+from bittern.report.figures.ties import boxes_figure, ties_figure
 
 __all__ = ["FIGURES", "FigureKind", "to_svg", "write_figures"]
 
@@ -61,6 +61,7 @@ FIGURES: Registry[FigureKind] = Registry(
             "Precision and recall",
         ),
         "ties": FigureKind(ties_figure, "ties", "Ties"),
+        "ties-boxes": FigureKind(boxes_figure, "ties", "Ties"),
         "costs": FigureKind(costs_figure, "costs", "Time and memory"),
         "classes": FigureKind(classes_figure, "classes", "Classes"),
         "tables": FigureKind(tables_figure, "surface", "Hash tables"),

@@ -1,14 +1,12 @@
-"""Figures of what is retrieved: precision and recall, ties, classes, and hash tables."""
+"""Figures of what is retrieved: precision and recall, classes, and hash tables."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from statistics import fmean
 
 import numpy as np
 
-from bittern.analysis import Analysis, ClassMeans, Summary
+from bittern.analysis import Analysis, ClassMeans
 from bittern.analysis.curves import Surface
 from bittern.metrics import Curve
 from bittern.report.charts import (
@@ -17,16 +15,13 @@ from bittern.report.charts import (
     Frame,
     Panel,
     Scale,
-    Style,
     heat_map,
-    join,
     line,
     linear,
     ordinal,
     points,
     row_rules,
     shortened,
-    span,
 )
 from bittern.report.figures.quality import method_styles
 from bittern.report.results_table import bits_of, number
@@ -44,12 +39,7 @@ CURVES = {
     ),
 }
 MOST_MARKS = 40  # points of a line that are marked
-ORDERS = {
-    "best order of ties": Style("c2", "triangle"),
-    "expected": Style("c0", "circle"),
-    "worst order of ties": Style("c1", "flag"),
-}
-TIE_ROW, CLASS_ROW, HEAT_ROW = 26, 20, 30  # pixels
+CLASS_ROW, HEAT_ROW = 20, 30  # pixels
 
 
 def curves_figure(analysis: Analysis, kind: str) -> Figure | None:
@@ -69,34 +59,6 @@ def curves_figure(analysis: Analysis, kind: str) -> Figure | None:
     styles = {m: style for m, style in method_styles(analysis).items() if m in shown}
     panels = [_curves_panel(analysis, n, found, title) for n, found in curves.items() if found]
     return Figure(panels, styles, "Precision and recall", [caption], title)
-
-
-def ties_figure(analysis: Analysis) -> Figure | None:
-    """A bar from the pessimistic to the optimistic value of each method, a panel per length.
-
-    A single method is drawn against length: its values under the worst and the best order, and
-    their expectation.
-    """
-    metric = analysis.main_metric
-    summaries = [s for s in analysis.summaries() if s.spread is not None]
-    if not summaries or not analysis.coded:
-        return None
-    if len(analysis.methods) == 1 and len(analysis.lengths) > 1:
-        caption = (
-            f"Mean {metric} of {analysis.coded[0]} over runs under the worst order of tied items, "
-            "in expectation over all orders, and under the best; bars run from the lowest run to "
-            "the highest."
-        )
-        return Figure([_ties_by_length(analysis)], ORDERS, "The effect of ties", [caption])
-    values = [value for s in summaries for value in (s.mean, *(s.spread or ()))]
-    scale = linear(values, n_ticks=4)
-    panels = [_ties_panel(analysis, scale, n, _at(summaries, n)) for n in analysis.columns]
-    caption = (
-        f"Each bar runs from the {metric} under the worst order of tied items to the {metric} "
-        "under the best; the point is the expectation over all orders, as in the tables. Where "
-        "the bars of two methods overlap, the order of tied items decides which looks better."
-    )
-    return Figure(panels, {}, "The effect of ties", [caption])
 
 
 def classes_figure(analysis: Analysis) -> Figure | None:
@@ -149,58 +111,6 @@ def _curves_panel(
             drawn.append(points(frame, at, styles[method], size=2.6))
     methods = ", ".join(curves)
     label = f"Precision against recall, {title.lower()}, {bits_of(n_bits)}: {methods}."
-    return frame.draw(label, *drawn)
-
-
-def _ties_by_length(analysis: Analysis) -> Panel:
-    metric, method, lengths = analysis.main_metric, analysis.coded[0], analysis.lengths
-    nothing = [(math.nan,)] * len(ORDERS)
-    runs = [analysis.tied_runs(method, n_bits) or nothing for n_bits in lengths]
-    every = [value for at_length in runs for values in at_length for value in values]
-    frame = Frame(
-        ordinal([str(n) for n in lengths]), linear(every), "bits", metric, width=480, height=310
-    )
-    drawn, labels = [], []
-    for i, (name, style) in enumerate(ORDERS.items()):
-        values = [at_length[i] for at_length in runs]
-        at = [(place + 0.12 * (i - 1), fmean(of)) for place, of in enumerate(values)]
-        titles = [f"{name}, {n} bits: {number(y)}" for n, (_, y) in zip(lengths, at, strict=True)]
-        labels += titles
-        drawn += [
-            span(frame, (x, min(of)), (x, max(of)), style)
-            for (x, _), of in zip(at, values, strict=True)
-        ]
-        drawn += [line(frame, at, style), points(frame, at, style, titles, size=4)]
-    label = f"{metric} of {method} by the order of tied items. {'; '.join(labels)}."
-    return frame.draw(label, *drawn)
-
-
-def _at(summaries: Sequence[Summary], n_bits: int | None) -> list[Summary]:
-    """Those of a length, and those of methods without codes, each method once."""
-    return list({s.method: s for s in summaries if s.n_bits in (n_bits, None)}.values())
-
-
-def _ties_panel(
-    analysis: Analysis, scale: Scale, n_bits: int | None, found: Sequence[Summary]
-) -> Panel:
-    metric, styles = analysis.main_metric, method_styles(analysis)
-    rows = list(reversed(analysis.methods))
-    height = TIE_ROW * len(rows) + 78
-    frame = Frame(scale, ordinal(rows), metric, title=bits_of(n_bits), height=height)
-    drawn, titles = [], []
-    for s in found:
-        if s.spread is None:
-            continue
-        y, style = float(rows.index(s.method)), styles[s.method]
-        low, high = s.spread
-        titles.append(f"{s.method}: {number(s.mean)}, between {number(low)} and {number(high)}")
-        drawn.append(
-            join(
-                span(frame, (low, y), (high, y), style),
-                points(frame, [(s.mean, y)], style, titles[-1:], size=4),
-            )
-        )
-    label = f"Tie spread of {metric} at {bits_of(n_bits)}. {'; '.join(titles)}."
     return frame.draw(label, *drawn)
 
 
