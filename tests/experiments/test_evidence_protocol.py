@@ -223,7 +223,9 @@ def test_topics_are_left_out_in_turn_and_words_that_name_them_withheld(root, tmp
         svm = bt.fusion.SVMFusion(2, random_state=data.random_state)
         svm.fit(train.scores[:, others], train.relevant[others], train.categories[others])
         fused[q] = svm.combine(test.scores[:, q : q + 1])[0]
-    assert_ap(found["svm"], ap(fused, test.categories, test.labels))
+    assert_ap(
+        found["svm"], ap(fused, test.categories, data.dataset.labels[data.queries.test.database])
+    )
     queries = data.queries
     ranked = np.concatenate([queries.split.train, queries.test.database, queries.test.pool])
     assert not np.isin(queries.test.images, ranked).any()

@@ -13,6 +13,7 @@ from bittern.errors import InputError
 from bittern.experiments.evidence.methods import OPTIONS, RankingMethod, find_method
 from bittern.experiments.evidence.queries import QUERY_SPLITS, TEST, TRAINING
 from bittern.experiments.evidence.scores import EvidenceData, KnnSettings
+from bittern.experiments.evidence.topics import TOPICS
 from bittern.experiments.paradigm import Clock, Paradigm
 from bittern.experiments.record import describe_profile
 from bittern.features import FEATURES, NINE
@@ -37,13 +38,17 @@ class EvidenceSettings:
     others.  They are evaluated on the test ``partition``; methods that learn nothing may also be
     evaluated on the training partition, for example to choose k.
 
-    With the split ``trecvid``, ``n_topics`` categories are topics of ``n_examples`` images.
+    With the split ``trecvid``, queries are topics of up to ``n_examples`` images.  ``topics`` are
+    ``n_topics`` random ``"categories"``, the ``n_topics`` commonest ``"words"``, or the
+    ``"published"`` ones of the dataset, all of them; ``split.sizes.topics`` names some of these or
+    other words.
     """
 
     k: int
     n_negatives: int
     features: tuple[str, ...] = NINE
     partition: str = TEST
+    topics: str = "categories"
     n_topics: int = 25
     n_examples: int = 3
 
@@ -51,6 +56,7 @@ class EvidenceSettings:
         for name in ("k", "n_negatives", "n_topics", "n_examples"):
             check_count(getattr(self, name), f"evidence: {name}")
         PARTITIONS[self.partition]
+        TOPICS[self.topics]
         _check_features(self.features, "evidence: features")
 
 
@@ -174,6 +180,6 @@ def _remarks(
         remarks["learned"] = learned
     if method.is_oracle:
         remarks["looks_at"] = ORACLE_NOTE
-    if any(FEATURES[name].takes == "texts" for name in names):
+    if any(FEATURES[name].takes == "texts" for name in names) and data.texts.withheld:
         remarks["withheld_words"] = list(data.texts.withheld)
     return remarks

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bittern.experiments.protocol import Protocol
 
 FOLDER = "evidence"
-IMAGES = "image"  # the modality
+IMAGES, TEXTS = "image", "text"  # modalities
 POWERS = {"bag-of-words": 3.0}  # of the L1 distance, 2.2 of [Yavlinsky-2004]
 
 
@@ -55,19 +55,14 @@ class PartitionScores:
     names: tuple[str, ...]
     scores: Float32Array  # (features, queries, items)
     categories: NDArray[np.int64]  # (queries,)
-    labels: NDArray[np.int64]  # (items,)
+    relevant: NDArray[np.bool_]  # (queries, items)
     sizes: NDArray[np.int64]  # (queries,) number of examples
     in_turn: bool  # learn from all queries but the one it is applied to
 
     @property
     def relevance(self) -> Relevance:
-        """An item of the query's category is relevant."""
-        return Relevance.from_classes(self.categories, self.labels)
-
-    @property
-    def relevant(self) -> NDArray[np.bool_]:
-        """The same as booleans ``(queries, items)``."""
-        return self.categories[:, None] == self.labels[None, :]
+        """Which item is relevant to which query."""
+        return Relevance.from_matrix(self.relevant)
 
     def some(self, chosen: NDArray[np.bool_]) -> PartitionScores:
         """Some of the queries."""
@@ -75,6 +70,7 @@ class PartitionScores:
             self,
             scores=self.scores[:, chosen],
             categories=self.categories[chosen],
+            relevant=self.relevant[chosen],
             sizes=self.sizes[chosen],
         )
 
@@ -103,9 +99,9 @@ class EvidenceData:
         )
 
     @cached_property
-    def texts(self) -> TagTexts:
+    def texts(self) -> ImageTexts:
         """The texts of all images."""
-        return texts_of(self.dataset)
+        return texts_of(self.dataset, self.queries.withheld)
 
     @cached_property
     def statement(self) -> dict[str, Any]:
@@ -119,18 +115,18 @@ class EvidenceData:
                 json.dumps(describe_split(split, dataset, self.modality, dataset.notes))
             ),
         )
-        return json.loads(str(self.cache.get(description).load()))
+        statement = json.loads(str(self.cache.get(description).load()))
+        return statement | {"class_names": list(self.queries.names)}
 
     def scores(self, partition: str, names: Sequence[str], knn: KnnSettings) -> PartitionScores:
         """Scores of some features for the queries of a partition."""
         arrays = [self._scores(partition, name, knn) for name in names]
-        queries, labels = self.queries.of(partition), self.dataset.labels
-        assert labels is not None
+        queries = self.queries.of(partition)
         return PartitionScores(
             tuple(names),
             np.stack([stored.load() for stored in self.cache.get_all(arrays)]),
             queries.categories,
-            labels[queries.database],
+            queries.relevant,
             queries.sizes,
             self.queries.in_turn,
         )
@@ -222,32 +218,38 @@ def score_items(
     return found.astype(np.float32)
 
 
-class TagTexts(NamedTuple):
+class ImageTexts(NamedTuple):
     """A text for each image, and the words that were withheld from all of them."""
 
     texts: list[str]
     withheld: tuple[str, ...]
 
 
-def texts_of(dataset: Dataset) -> TagTexts:
-    """The tags of each image, without those that name a category.
+def texts_of(dataset: Dataset, withheld: Sequence[str] = ()) -> ImageTexts:
+    """What is said of each image: its transcript, or its tags without those that name a category.
 
     The words on an image must not give away its category.  Corel-5K's categories have only numbers,
     so the name of a category is taken to be the word whose share of its images exceeds its share of
-    all other images by most.
+    all other images by most.  If the topics are words, these are ``withheld`` instead.
     """
-    if dataset.tags is None or dataset.labels is None:
-        raise InputError(f"{dataset.name}: features of texts need tags and class labels.")
+    if TEXTS in dataset.modalities:
+        return ImageTexts(list(dataset[TEXTS][:]), ())
+    if dataset.tags is None or (dataset.labels is None and not withheld):
+        raise InputError(f"{dataset.name}: features of texts need texts, or tags and class labels.")
     given = dataset.tags.toarray() if hasattr(dataset.tags, "toarray") else dataset.tags
-    tags, labels = np.asarray(given, bool), dataset.labels
-    names = set()
-    for category in np.unique(labels[labels >= 0]):
-        inside = tags[labels == category].mean(axis=0)
-        names.add(int(np.argmax(inside - tags[labels != category].mean(axis=0))))
-    kept = [column for column in range(tags.shape[1]) if column not in names]
-    words = np.array(dataset.tag_names, dtype=object)
+    tags, words = np.asarray(given, bool), np.array(dataset.tag_names, dtype=object)
+    names = set(withheld or words[_naming_columns(tags, dataset.labels)])
+    kept = [column for column, word in enumerate(words) if word not in names]
     texts = [" ".join(words[[column for column in kept if row[column]]]) for row in tags]
-    return TagTexts(texts, tuple(sorted(words[list(names)])))
+    return ImageTexts(texts, tuple(sorted(names)))
+
+
+def _naming_columns(tags: NDArray[np.bool_], labels: Any) -> list[int]:
+    """For each category, the column that sets it apart most."""
+    return [
+        int(np.argmax(tags[labels == c].mean(axis=0) - tags[labels != c].mean(axis=0)))
+        for c in np.unique(labels[labels >= 0])
+    ]
 
 
 def _average_precision(found: PartitionScores) -> Float64Array:
