@@ -62,7 +62,7 @@ def test_it_is_adaboost(random_state, n_positives):
     assert found.signs.tolist() == [sign for _, _, sign, _ in wanted]
     np.testing.assert_allclose(found.thresholds, [t for _, t, _, _ in wanted], rtol=1e-6)
     np.testing.assert_allclose(found.weights, [a for *_, a in wanted], rtol=1e-4)
-    items = np.random.default_rng(9).normal(size=(50, positives.shape[1]))
+    items = np.random.default_rng(9).normal(size=(50, positives.shape[1])).astype(np.float32)
     votes = [sum(a for j, t, s, a in wanted if s * (item[j] - t) > 0) for item in items]
     np.testing.assert_allclose(found.scores(items), votes, rtol=1e-4)
 

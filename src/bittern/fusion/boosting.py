@@ -26,7 +26,7 @@ class Boosted(NamedTuple):
     """A classifier of a few features: each votes for an item on its positive side.
 
     Feature ``features[t]`` has ``weights[t]`` votes, and gives them to an item if ``signs[t]``
-    times its value is above ``signs[t] * thresholds[t]``.
+    times its value, in single precision, is above ``signs[t] * thresholds[t]``.
     """
 
     features: NDArray[np.int64]  # (rounds,) columns
@@ -36,8 +36,7 @@ class Boosted(NamedTuple):
 
     def scores(self, X: ArrayLike) -> Float64Array:
         """The votes for each row."""
-        rows = check_vectors(X, "Boosted: X")[:, self.features].astype(np.float64)
-        return ((rows - self.thresholds) * self.signs > 0) @ self.weights
+        return _votes(self, check_vectors(X, "Boosted: X"))
 
 
 def boost(positives: ArrayLike, negatives: ArrayLike, *, n_rounds: int = N_ROUNDS) -> Boosted:
@@ -99,7 +98,7 @@ def boosted_scores(
     def work(some: slice) -> None:
         for q in range(some.start, some.stop):
             own = positive[offsets[q] : offsets[q + 1]]
-            out[q] = _boost(examples, own, negative[q], n_rounds).scores(items)
+            out[q] = _votes(_boost(examples, own, negative[q], n_rounds), items)
 
     share = -(-len(out) // (4 * available_threads(n_threads)))
     run_blocks(work, row_blocks(len(out), 1, share), n_threads)
@@ -116,6 +115,11 @@ def _boost(pool: NDArray[np.float32], positives: Any, negatives: Any, n_rounds: 
     least = 1 / (4 * max(map(len, examples)))
     e = np.maximum(errors[:found], least)
     return Boosted(features[:found], thresholds[:found], signs[:found], np.log((1 - e) / e))
+
+
+def _votes(boosted: Boosted, rows: NDArray[Any]) -> Float64Array:
+    values = rows[:, boosted.features].astype(np.float32)
+    return (values * boosted.signs > boosted.thresholds * boosted.signs) @ boosted.weights
 
 
 def _float32(rows: NDArray[Any]) -> NDArray[np.float32]:

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 TOTAL = 1 << 30
-STRIP = 2048  # features at a time, so that those of all examples stay in the cache
+STRIP = 512  # features at a time, so that those of all examples stay in the cache
 GROUP = 8  # examples whose mistakes share a byte
 
 
@@ -33,7 +33,8 @@ def boost(rows, positives, negatives, features, thresholds, signs, errors):
     """
     examples = np.concatenate((positives, negatives))
     n, dim = len(examples), rows.shape[1]
-    middles, sides, gaps = np.empty(dim), np.empty(dim), np.empty(dim)
+    middles, sides = np.empty(dim, np.float32), np.empty(dim, np.float32)
+    gaps = np.empty(dim)
     wrong = np.zeros(((n + GROUP - 1) // GROUP, dim), np.uint8)
     for start in range(0, dim, STRIP):
         stop = min(start + STRIP, dim)
@@ -76,7 +77,7 @@ def _place(rows, positives, negatives, start, stop, middles, sides, gaps):
     for j in range(width):
         gap = (high[j] - low[j]) ** 2
         middles[start + j] = (high[j] + low[j]) / 2
-        sides[start + j] = 1.0 if high[j] >= low[j] else -1.0
+        sides[start + j] = 1 if high[j] >= low[j] else -1
         if square[j] > 0:
             gap = gap / (square[j] / len(negatives))
         elif gap > 0:
@@ -88,11 +89,12 @@ def _place(rows, positives, negatives, start, stop, middles, sides, gaps):
 def _judge(rows, examples, n_positives, start, stop, middles, sides, wrong):
     """Set a bit for each example that a feature's classifier gets wrong."""
     for i in range(len(examples)):
-        row, bits = rows[examples[i]], wrong[i // GROUP]
-        bit, is_positive = np.uint8(1 << (i % GROUP)), i < n_positives
-        for j in range(start, stop):
-            said = sides[j] * (row[j] - middles[j]) > 0
-            bits[j] |= bit if said != is_positive else np.uint8(0)
+        row, bits = rows[examples[i], start:stop], wrong[i // GROUP, start:stop]
+        shift, is_positive = np.uint8(i % GROUP), np.uint8(i < n_positives)
+        side, middle = sides[start:stop], middles[start:stop]
+        for j in range(stop - start):
+            said = np.uint8(side[j] * row[j] > side[j] * middle[j])
+            bits[j] = np.uint8(bits[j] | np.uint8((said ^ is_positive) << shift))
 
 
 @njit(cache=True, nogil=True)

@@ -25,7 +25,7 @@ def boost(
     low, spread = (f(rows[negatives].astype(float), axis=0) for f in (np.mean, np.var))
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = np.nan_to_num((high - low) ** 2 / spread, nan=0.0, posinf=np.inf)
-    middle, side = (high + low) / 2, np.where(high >= low, 1.0, -1.0)
+    middle, side = ((high + low) / 2).astype(np.float32), np.where(high >= low, 1.0, -1.0)
     is_positive = np.arange(len(positives) + len(negatives)) < len(positives)
     examples = rows[np.concatenate([positives, negatives])]
     wrong = (side * (examples - middle) > 0) != is_positive[:, None]

@@ -23,11 +23,13 @@ from bittern.experiments.evidence.queries import (
     draw_queries,
     run_seed,
 )
+from bittern.experiments.evidence.sources import find_source
 from bittern.experiments.run_data import data_fingerprint, describe_split
 from bittern.features import FEATURES
 from bittern.features.fitting import has_to_learn
-from bittern.fusion import draw_negatives, similarities
-from bittern.io.cache import ArrayCache, CachedArray
+from bittern.fusion import boosted_scores, draw_negatives, similarities
+from bittern.fusion.boosting import N_ROUNDS
+from bittern.io.cache import ArrayCache, CachedArray, fingerprint_of
 from bittern.metrics import evaluate
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
@@ -161,7 +163,7 @@ class EvidenceData:
         depends_on = [
             vectors.fingerprint,
             queries.fingerprint,
-            knn.k,
+            f"{N_ROUNDS} rounds" if find_source(name).is_boosted else knn.k,
             knn.n_negatives,
             self.random_state,
         ]
@@ -169,10 +171,13 @@ class EvidenceData:
 
     def _vectors(self, name: str) -> CachedArray:
         """A feature's vectors of all images; learned features learn from the training partition."""
-        feature = FEATURES[name]()
+        source = find_source(name)
+        feature = FEATURES[source.feature]()
         train = self.queries.split.train
         parameters = {key: str(value) for key, value in feature.get_params().items()}
         learned_from = self.queries.split.fingerprint if has_to_learn(feature) else ""
+        if source.takes_texts:
+            learned_from += fingerprint_of(self.texts.texts)
 
         def make() -> NDArray[Any]:
             if feature.takes == "texts":
@@ -182,7 +187,7 @@ class EvidenceData:
             return feature.fit(self.dataset.take(train)[self.modality]).transform(rows)
 
         return CachedArray(
-            "vectors", name, [self._data, self.modality, parameters, learned_from], make
+            "vectors", source.feature, [self._data, self.modality, parameters, learned_from], make
         )
 
     @cached_property
@@ -198,7 +203,7 @@ def score_items(
     knn: KnnSettings,
     random_state: int,
 ) -> Float32Array:
-    """Scores ``(queries, items)`` of a feature by retrieval from examples.
+    """Scores ``(queries, items)`` of a source by retrieval from examples.
 
     The negative examples depend on the queries and ``random_state``, not on the feature.
     """
@@ -207,14 +212,12 @@ def score_items(
     negatives = draw_negatives(
         positives, np.searchsorted(there, queries.pool), knn.n_negatives, random_state=random_state
     )
-    found = similarities(
-        positives,
-        negatives,
-        np.asarray(vectors[there]),
-        np.asarray(vectors[queries.database]),
-        k=knn.k,
-        power=POWERS.get(name, 1.0),
-    )
+    pool, database = np.asarray(vectors[there]), np.asarray(vectors[queries.database])
+    if find_source(name).is_boosted:
+        found = boosted_scores(positives, negatives, pool, database)
+    else:
+        power = POWERS.get(name, 1.0)
+        found = similarities(positives, negatives, pool, database, k=knn.k, power=power)
     return found.astype(np.float32)
 
 
