@@ -72,7 +72,7 @@ def _words(
     tags = _dense_tags(dataset)
     counts = tags.sum(axis=0)
     if chosen is None:
-        columns = np.sort(np.argsort(-counts, kind="stable")[: settings.n_topics])
+        columns = sorted(np.argsort(-counts, kind="stable")[: settings.n_topics].tolist())
     else:
         columns = _columns(dataset, chosen)
     few = [dataset.tag_names[c] for c in columns if counts[c] <= settings.n_examples]
