@@ -4,6 +4,7 @@
         [--write docs/results] [--only run=0] [--no-run]
 
 Runs every shipped protocol by default, quick ones first. Stop it and start it again: it resumes.
+--write replaces the sections of protocols whose records are there, and keeps all others.
 """
 
 from __future__ import annotations
@@ -85,23 +86,46 @@ def minutes(name: str) -> float:
 
 
 def write(folder: Path, out: Path) -> None:
-    """Write a page for each paper, from the records found in ``out``."""
+    """Write a page for each paper: new sections from records in ``out``, and the old others."""
     recorded = [name for name in shipped() if (out / name / "protocol.toml").exists()]
-    found = {name: Records.read(out / name) for name in recorded if name != "demo"}
-    command = "python benchmarks/reproduce.py --write docs/results"
+    read = {name: Records.read(out / name) for name in recorded if name != "demo"}
+    found = {name: records for name, records in read.items() if len(records)}
     for paper in PAPERS:
-        sections = [
-            Written(section(name, records, folder), ())
+        path = folder / f"{paper}.md"
+        new = {
+            name: section(name, records, folder)
             for name, records in found.items()
-            if name.startswith(paper) and len(records)
-        ]
+            if name.startswith(paper)
+        }
         if paper == "methodology" and set(SPLITS) <= found.keys():
             differences = compare_experiments(*(found[name] for name in SPLITS))
-            markdown = differences_to_markdown(differences, level=2, heading=AGAINST)
-            sections.append(Written(markdown, ()))
-        if sections:
-            path = folder / f"{paper}.md"
-            Section.write(path, f"reproduce-{paper}", command, list(sections))
+            new[AGAINST] = differences_to_markdown(differences, level=2, heading=AGAINST)
+        if new:
+            write_page(path, f"reproduce-{paper}", new)
+
+
+def write_page(path: Path, mark: str, new: dict[str, str]) -> None:
+    """Write the sections of a page in the order of the protocols; keep those that are not new."""
+    old = old_sections(path.read_text(encoding="utf-8"), mark)
+    others = [AGAINST] if AGAINST in new else [name for name in old if name not in shipped()]
+    known = [name for name in (*shipped(), *others) if name in old or name in new]
+    kept = [name for name in known if name not in new]
+    texts = [new[name] if name in new else old[name] for name in known]
+    if kept:
+        texts.insert(0, f"Measured earlier, and kept: {', '.join(kept)}.")
+    command = "python benchmarks/reproduce.py --write docs/results"
+    Section.write(path, mark, command, [Written(text, ()) for text in texts])
+
+
+def old_sections(page: str, mark: str) -> dict[str, str]:
+    """The sections between the marks, by the protocol in their command or else by their title."""
+    block = re.search(rf"<!-- begin {mark} -->(.*?)<!-- end {mark} -->", page, re.DOTALL)
+    found = {}
+    for text in re.split(r"^(?=## )", block[1] if block else "", flags=re.MULTILINE)[1:]:
+        command = re.search(r"^bittern reproduce (\S+)$", text, re.MULTILINE)
+        title = text.partition("\n")[0].removeprefix("## ")
+        found[command[1] if command else title] = text.rstrip() + "\n"
+    return found
 
 
 def section(name: str, records: Records, folder: Path) -> str:

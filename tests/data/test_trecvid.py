@@ -80,6 +80,28 @@ def test_topics(folder):
     assert len(topics) == 2
 
 
+def test_example_images_follow_the_shots(folder):
+    write(folder / "topics" / "0099" / "frame.jpg", jpeg(size=(9, 7)))
+    dataset = trecvid.load(folder, examples=True)
+    assert dataset.ids.tolist() == [*SHOTS, "topic99_0", "topic100_0", "topic100_1"]
+    assert dataset.official["examples"].tolist() == [4, 5, 6]
+    assert dataset["image"][4].shape == (7, 9, 3)  # by the name of its folder
+    assert dataset["text"][4:] == [
+        "Find shots of a basket",
+        *["Find shots with aerial views containing both buildings & roads"] * 2,
+    ]
+    assert dataset.tag_names == ("99", "100")
+    assert dataset.tags.toarray().tolist() == [
+        *[[0, 1], [1, 0], [0, 1], [0, 0]],
+        [1, 0],
+        *[[0, 1]] * 2,
+    ]
+    assert "3 example images of 2 topics" in dataset.notes[-1]
+    assert "1 that topics name are missing" in dataset.notes[-1]
+    (folder / "transcripts.tsv").unlink()
+    assert list(trecvid.load(folder, examples=True).modalities) == ["image"]
+
+
 def test_topics_inside_one_element(folder):
     text = (
         '<?xml version="1.0"?><!DOCTYPE videoTopics SYSTEM "videoTopics.dtd"><videoTopics>'

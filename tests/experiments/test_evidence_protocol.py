@@ -223,11 +223,36 @@ def test_topics_are_left_out_in_turn_and_words_that_name_them_withheld(root, tmp
         svm = bt.fusion.SVMFusion(2, random_state=data.random_state)
         svm.fit(train.scores[:, others], train.relevant[others], train.categories[others])
         fused[q] = svm.combine(test.scores[:, q : q + 1])[0]
-    assert_ap(found["svm"], ap(fused, test.categories, test.labels))
+    assert_ap(
+        found["svm"], ap(fused, test.categories, data.dataset.labels[data.queries.test.database])
+    )
     queries = data.queries
     ranked = np.concatenate([queries.split.train, queries.test.database, queries.test.pool])
     assert not np.isin(queries.test.images, ranked).any()
     assert np.isin(queries.test.images, queries.split.queries).all()  # the leak check sees them
+
+
+def test_words_can_be_topics_and_are_withheld_then(root, tmp_path):
+    settings = {"topics": "words", "n_topics": 2, "features": ["bag-of-words", "rgb-moments"]}
+    methods = [
+        ("topic-svm", {"label": f"SVM {n}", "parameters": {"n_per_category": n}}) for n in (1, 4)
+    ]
+    protocol = Protocol.of(table(*methods, split="trecvid", evidence=settings))
+    data = prepared(protocol, root, tmp_path)
+    dataset, side = data.dataset, data.queries.test
+    counts = dataset.tags.sum(axis=0)
+    assert sorted(counts[[dataset.tag_names.index(n) for n in data.queries.names]]) == sorted(
+        np.sort(counts)[-2:]
+    )
+    for q, name in enumerate(data.queries.names):
+        has_word = np.asarray(dataset.tags)[:, dataset.tag_names.index(name)] > 0
+        assert side.relevant[q].tolist() == has_word[side.database].tolist()
+        assert has_word[side.images[q]].all() and not np.isin(side.images, side.database).any()
+        assert name not in " ".join(data.texts.texts).split()
+    for cell in cells_of(protocol)[:2]:
+        record = measure_cell(protocol, cell, data)
+        assert record.parameters["withheld_words"] == sorted(data.queries.names)
+        assert len(record.parameters["learned"]["weights"]) == 2
 
 
 def test_words_that_name_a_category_are_withheld(root):
@@ -252,6 +277,8 @@ def test_words_that_name_a_category_are_withheld(root):
         ({"evidence": {"features": ["gits"]}}, UnknownNameError, "'gist'"),
         ({"evidence": {"features": ["gist", "gist"]}}, InputError, "distinct"),
         ({"evidence": {"k": 0}}, InputError, "k must"),
+        ({"evidence": {"topics": "word"}}, UnknownNameError, "'words'"),
+        ({"evidence": {"features": ["boosted-gits"]}}, UnknownNameError, "boosted-gist"),
         ({"evidence": {"partition": "trainin"}}, UnknownNameError, "'training'"),
         ({"split": "improved"}, UnknownNameError, "corel, trecvid"),
         ({"truth": {"kind": "tags"}}, InputError, "truth"),

@@ -15,6 +15,7 @@ every metric applies:
 
 from __future__ import annotations
 
+from bittern.fusion.boosting import Boosted, boost, boosted_scores
 from bittern.fusion.combine import comb_max, comb_min, comb_mnz, comb_sum, weighted_sum
 from bittern.fusion.examples import (
     Ranking,
@@ -55,6 +56,7 @@ __all__ = [
     "FUSIONS",
     "NORMALISATIONS",
     "STATISTICS",
+    "Boosted",
     "FusedLists",
     "FusedRun",
     "Fusion",
@@ -63,6 +65,8 @@ __all__ = [
     "RasterFusion",
     "SVMFusion",
     "WeightPredictor",
+    "boost",
+    "boosted_scores",
     "borda",
     "comb_max",
     "comb_min",

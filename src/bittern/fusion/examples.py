@@ -109,8 +109,8 @@ def similarities(
     ``pool``, as :func:`draw_negatives` returns them.  Distances are in single precision; that of
     an example and an item is computed once for all queries.
     """
-    positive, offsets = _flattened(positives)
-    negative = _check_negatives(negatives, len(offsets) - 1)
+    positive, offsets = flattened(positives)
+    negative = check_negatives(negatives, len(offsets) - 1, "similarities")
     check_count(k, "similarities: k")
     check_number(power, "similarities: power", above=0)
     check_number(epsilon, "similarities: epsilon", above=0)
@@ -158,7 +158,7 @@ def draw_negatives(
     The examples of a query are distinct and exclude its own positives, which are given as in
     :func:`similarities`.  The default number is ours.
     """
-    positive, offsets = _flattened(positives)
+    positive, offsets = flattened(positives)
     given = np.unique(check_array(candidates, "draw_negatives: candidates"))
     if given.dtype.kind not in "iu":
         raise InputError(f"draw_negatives: candidates must be positions, got {given.dtype}.")
@@ -176,7 +176,7 @@ def draw_negatives(
     return out
 
 
-def _flattened(positives: Any) -> tuple[Positions, Positions]:
+def flattened(positives: Any) -> tuple[Positions, Positions]:
     """All positions in one array, and the offset of each query's."""
     rows = list(positives)
     listed = [check_array(row, "positives") for row in rows]
@@ -195,11 +195,12 @@ def _flattened(positives: Any) -> tuple[Positions, Positions]:
     return np.concatenate(there), np.concatenate([[0], np.cumsum([len(row) for row in there])])
 
 
-def _check_negatives(negatives: ArrayLike, n_queries: int) -> NDArray[Any]:
-    given = check_array(negatives, "similarities: negatives")
+def check_negatives(negatives: ArrayLike, n_queries: int, owner: str) -> NDArray[Any]:
+    """``negatives`` as an array of positions with one row for each query."""
+    given = check_array(negatives, f"{owner}: negatives")
     if given.ndim != 2 or len(given) != n_queries or given.dtype.kind not in "iu":
         raise InputError(
-            f"similarities: negatives must be positions ({n_queries}, n_negatives), "
+            f"{owner}: negatives must be positions ({n_queries}, n_negatives), "
             f"got {given.dtype} of shape {given.shape}."
         )
     return given

@@ -6,19 +6,20 @@ Files below the folder:
   ``shot12_34.jpg``; those of sub-shots (``_NRKF_``) are skipped, so that there is one per shot;
 - ``transcripts.tsv``, with lines of a shot, a tab and its text; or ``transcripts``, a folder of
   ``shot12_34.txt``; without either there is no text;
-- ``topics``: NIST's topics in ``.xml``, ``.txt`` or ``.topics`` files, and the example images;
+- ``topics``: NIST's topics in ``.xml``, ``.txt`` or ``.topics`` files, and the example images that
+  they name, at any depth; images below ``topics/0100`` are examples of topic 100 too, for frames
+  of its example videos;
 - the judgements in TREC's format, in the one file whose name contains ``qrels``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
-from xml.etree import ElementTree
 
 import numpy as np
 
@@ -26,16 +27,13 @@ from bittern.checks import PositionArray
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.data.images import ImageFiles
 from bittern.data.readers import folder as folders
+from bittern.data.readers.trecvid_topics import Topic, read_text, read_topics
 from bittern.data.rows import Rows, Texts
 from bittern.errors import FileError, InputError
-from bittern.io.files import existing_file
 from bittern.io.trec import Qrels, read_qrels
 
 N_SHOTS, N_TOPICS = 32_318, 25
 _MAX_TRANSCRIPT_BYTES = 1 << 20  # of one shot
-_MAX_TOPIC_BYTES = 1 << 24  # of a file of topics
-_DECLARATION = re.compile(r"<![A-Za-z][^<>\[\]]*>")
-_LONE_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,11 +64,15 @@ class Topics:
         return len(self.ids)
 
 
-def load(folder: Path) -> Dataset:
+def load(folder: Path, *, examples: bool = False) -> Dataset:
     """Read the keyframe and the transcript of every shot.
 
     The tags of a shot are the topics that it is relevant to, if there are judgements;
     :func:`topics` reads the topics themselves.
+
+    With ``examples``, the example images of the topics follow the shots.  They are in the set
+    ``official["examples"]``, their tags are their topics, and their texts, if shots have any, are
+    the descriptions of these topics.
     """
     root = Path(folder)
     shots = _shots(root)
@@ -80,16 +82,16 @@ def load(folder: Path) -> Dataset:
     if texts is not None:
         modalities["text"] = Texts([texts.get(shot, "") for shot in shots.ids])
         notes.append(_about_texts(root, texts, shots.ids))
-    tags = _judged(root, shots.ids)
-    return Dataset(
+    dataset = Dataset(
         name="trecvid2003",
         modalities=modalities,
         ids=np.array(shots.ids, dtype=np.str_),
         citation=SPEC.citation,
         licence=SPEC.licence,
         notes=tuple(notes),
-        **tags,
+        **_judged(root, shots.ids),
     )
+    return _with_examples(dataset, topics(root), shots, texts) if examples else dataset
 
 
 def topics(folder: Path) -> Topics:
@@ -101,7 +103,7 @@ def topics(folder: Path) -> Topics:
         raise FileError(f"{root}: has no file of judgements; its name must contain qrels.")
     position = {shot: i for i, shot in enumerate(_shots(root).ids)}
     judged = _relevant_shots(qrels)
-    images = _example_images(root)
+    images, of_topic = _example_images(root), _images_by_topic(root)
     relevant, unseen, examples = [], [], []
     for topic in given:
         shots = judged.get(topic.number, [])
@@ -109,7 +111,8 @@ def topics(folder: Path) -> Topics:
         relevant.append(np.sort(np.array(found, np.intp)))
         unseen.append(len(shots) - len(found))
         wanted = [_base(source) for source in topic.examples]
-        examples.append(tuple(images[name] for name in wanted if name in images))
+        named = [images[name] for name in wanted if name in images]
+        examples.append(tuple(dict.fromkeys([*named, *of_topic.get(topic.number, [])])))
     missing = {s for topic in given for s in topic.examples if _base(s) not in images}
     return Topics(
         ids=tuple(topic.number for topic in given),
@@ -121,29 +124,34 @@ def topics(folder: Path) -> Topics:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A search task: its number without leading zeros, a description and example images."""
+def _with_examples(
+    shots: Dataset, given: Topics, files: _Shots, texts: dict[str, str] | None
+) -> Dataset:
+    """The shots, and then the example images of all topics."""
+    from scipy.sparse import csr_array
 
-    number: str
-    description: str
-    examples: tuple[str, ...]  # paths or addresses as in the file
-
-
-def read_topics(path: Path) -> list[Topic]:
-    """The topics of a file, in its order.
-
-    NIST's files are not always XML: a file may hold one ``videoTopic``, many inside
-    ``videoTopics``, or several documents one after another, with comments and unescaped ``&``.  So
-    we remove comments and declarations and put the rest inside one element.  We declare no
-    entities, so that nothing outside the file is read and nothing expands.
-    """
-    text = _plain(path)
-    try:
-        tree = ElementTree.fromstring(f"<all>{text}</all>")
-    except (ElementTree.ParseError, ValueError) as error:
-        raise FileError(f"{path}: not a readable file of topics ({error}).") from error
-    return [_topic(path, node) for node in _named(tree, "videotopic")]
+    paths = [str(path) for found in given.examples for path in found]
+    counts = [len(found) for found in given.examples]
+    topic = np.repeat(np.arange(len(given)), counts)
+    n_shots, n = len(shots), len(shots) + len(paths)
+    modalities: dict[str, Rows] = {"image": ImageFiles([*files.paths, *paths])}
+    if texts is not None:
+        said = [given.descriptions[t] for t in topic]
+        modalities["text"] = Texts([*shots["text"][:], *said])
+    rows = np.concatenate([*given.relevant, np.arange(n_shots, n)])
+    columns = np.concatenate(
+        [np.repeat(np.arange(len(given)), list(map(len, given.relevant))), topic]
+    )
+    names = [f"topic{given.ids[t]}_{i}" for t, n_of in enumerate(counts) for i in range(n_of)]
+    missing = f" {len(given.missing)} that topics name are missing." if given.missing else ""
+    return shots.with_note(
+        f"{len(paths)} example images of {len(given)} topics follow the keyframes.{missing}",
+        modalities=modalities,
+        ids=np.concatenate([np.asarray(shots.ids), np.array(names, dtype=np.str_)]),
+        tags=csr_array((np.ones(len(rows), bool), (rows, columns)), (n, len(given))),
+        tag_names=given.ids,
+        official={"examples": np.arange(n_shots, n)},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +198,7 @@ def _transcripts(root: Path) -> dict[str, str] | None:
         return _from_table(table)
     if place.is_dir():
         return {
-            path.stem: _text(path, _MAX_TRANSCRIPT_BYTES, "one shot").strip()
+            path.stem: read_text(path, _MAX_TRANSCRIPT_BYTES, "one shot").strip()
             for path in sorted(place.rglob("*.txt"))
         }
     return None
@@ -198,7 +206,7 @@ def _transcripts(root: Path) -> dict[str, str] | None:
 
 def _from_table(path: Path) -> dict[str, str]:
     texts: dict[str, str] = {}
-    for number, line in enumerate(_text(path).split("\n"), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         shot, tab, text = line.partition("\t")
@@ -210,19 +218,6 @@ def _from_table(path: Path) -> dict[str, str]:
     if not texts:
         raise FileError(f"{path}: has no lines.")
     return texts
-
-
-def _text(path: Path, most: int | None = None, what: str = "") -> str:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read ({error.strerror}).") from error
-    if most is not None and len(content) > most:
-        raise FileError(f"{path}: has {len(content):,} bytes, too many for {what}.")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")
 
 
 def _about_texts(root: Path, texts: dict[str, str], shots: Sequence[str]) -> str:
@@ -304,56 +299,20 @@ def _example_images(root: Path) -> dict[str, Path]:
     return {_base(path): place / path for path in reversed(found)}
 
 
+def _images_by_topic(root: Path) -> dict[str, list[Path]]:
+    """Images in the folders below ``topics`` that are named by a topic's number."""
+    place = root / "topics"
+    found: dict[str, list[Path]] = {}
+    for path in folders.find_images(place).paths:
+        folder = PurePosixPath(path).parts[0]
+        if folder != path and folder.isdigit():
+            found.setdefault(folder.lstrip("0"), []).append(place / path)
+    return found
+
+
 def _base(source: str) -> str:
     """The file name, in lower case, of a path or an address."""
     return PurePosixPath(unquote(source).replace("\\", "/")).name.lower()
-
-
-def _plain(path: Path) -> str:
-    """The elements of a file, without comments and declarations."""
-    text = _text(existing_file(path), _MAX_TOPIC_BYTES, "topics")
-    text = _without(path, text, "<!--", "-->")
-    text = _without(path, text, "<?", "?>")
-    text = _DECLARATION.sub(" ", text)
-    if "<!" in text:
-        raise FileError(f"{path}: declares entities or elements, which is not allowed in topics.")
-    return _LONE_AMPERSAND.sub("&amp;", text)
-
-
-def _without(path: Path, text: str, start: str, stop: str) -> str:
-    """``text`` without the passages from ``start`` to ``stop``."""
-    parts, at = [], 0
-    while (begin := text.find(start, at)) >= 0:
-        end = text.find(stop, begin + len(start))
-        if end < 0:
-            raise FileError(f"{path}: opens {start} but never closes it; it may be truncated.")
-        parts.append(text[at:begin])
-        at = end + len(stop)
-    return "".join([*parts, text[at:]])
-
-
-def _topic(path: Path, node: ElementTree.Element) -> Topic:
-    number = _attribute(node, "num").lstrip("0")
-    if not number.isascii() or not number.isdigit() or len(number) > 9:
-        raise FileError(f"{path}: a topic's num must be a number, got {number[:20]!r}.")
-    texts = [
-        _attribute(child, "text") or child.text or "" for child in _named(node, "textdescription")
-    ]
-    if not any(text.strip() for text in texts):
-        raise FileError(f"{path}: topic {number} has no textDescription.")
-    sources = [_attribute(child, "src") for child in _named(node, "imageexample")]
-    examples = tuple(source for source in sources if source)
-    return Topic(number, " ".join(" ".join(texts).split()), examples)
-
-
-def _named(node: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
-    """Elements below ``node`` with this name, upper or lower case."""
-    return (child for child in node.iter() if str(child.tag).lower() == name)
-
-
-def _attribute(node: ElementTree.Element, name: str) -> str:
-    found = (value for key, value in node.attrib.items() if key.lower() == name)
-    return next(found, "").strip()
 
 
 SPEC = DatasetSpec(
@@ -362,8 +321,9 @@ SPEC = DatasetSpec(
     load=load,
     layout=(
         "keyframes/…/shot12_34_RKF.jpg and transcripts.tsv or transcripts/shot12_34.txt (from "
-        "https://catalog.ldc.upenn.edu/LDC2007V02), topics/*.xml with example images, and the "
-        "judgements search.qrels.tv03 (from https://trecvid.nist.gov)."
+        "https://catalog.ldc.upenn.edu/LDC2007V02), topics/*.xml with the example images they "
+        "name or topics/0100/*.jpg, and the judgements search.qrels.tv03 (from "
+        "https://trecvid.nist.gov)."
     ),
     citation="Smeaton-Kraaij-Over-2003",
     licence="By agreement with the Linguistic Data Consortium; topics and judgements from NIST.",

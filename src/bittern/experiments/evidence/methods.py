@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bittern.checks import Float32Array, Float64Array
 from bittern.errors import UnknownNameError
 from bittern.experiments.evidence.scores import PartitionScores
+from bittern.experiments.evidence.sources import is_source
 from bittern.features import FEATURES
 from bittern.fusion import (
     FUSIONS,
@@ -54,8 +55,8 @@ class RankingMethod:
 
 
 def find_method(name: str) -> RankingMethod:
-    """The method of that name: a feature, a fusion, or one of :data:`LEARNED`."""
-    if name in FEATURES:
+    """The method of that name: a source, a fusion, or one of :data:`LEARNED`."""
+    if is_source(name):
         return RankingMethod(_single, is_single=True)
     if name in FUSIONS:
         return RankingMethod(_untrained(name), _parameters(FUSIONS[name]))
@@ -91,6 +92,19 @@ def _svm(
     """One SVM for each number of examples, as in 3.2 of [Yavlinsky-2004]."""
     scores, weights = _combine_folds(
         _folds(train, test, by_size=True),
+        test,
+        lambda queries: _fit_svm(queries, given, random_state),
+        lambda fusion, _: fusion.weights_,
+    )
+    return FusedScores(scores, {"weights": weights})
+
+
+def _topic_svm(
+    train: TrainingScores, test: PartitionScores, given: Parameters, random_state: int
+) -> FusedScores:
+    """An SVM for each topic, from its own judgements in the training partition (4.2)."""
+    scores, weights = _combine_folds(
+        _own_folds(train, test),
         test,
         lambda queries: _fit_svm(queries, given, random_state),
         lambda fusion, _: fusion.weights_,
@@ -157,6 +171,7 @@ LEARNED: Registry[RankingMethod] = Registry(
     "learned combination",
     {
         "svm": RankingMethod(_svm, _parameters(SVMFusion), learns=True),
+        "topic-svm": RankingMethod(_topic_svm, _parameters(SVMFusion), learns=True),
         "raster": RankingMethod(_raster, _parameters(RasterFusion), learns=True),
         "predicted-weights": RankingMethod(_predicted, _parameters(WeightPredictor), learns=True),
         "oracle-raster": RankingMethod(_fixed_oracle, _parameters(RasterFusion), is_oracle=True),
@@ -168,7 +183,7 @@ ALL = "all queries"
 
 
 class _Fold(NamedTuple):
-    """TrainingScores queries to learn from, and the test queries to apply it to."""
+    """Training queries to learn from, and the test queries to apply it to."""
 
     name: str
     train: PartitionScores
@@ -187,6 +202,14 @@ def _folds(train: TrainingScores, test: PartitionScores, *, by_size: bool) -> It
             yield _Fold(f"{n} examples", train.some(train.sizes == n), test.sizes == n)
     else:
         yield _Fold(ALL, train, np.ones(len(test.sizes), bool))
+
+
+def _own_folds(train: TrainingScores, test: PartitionScores) -> Iterator[_Fold]:
+    """Each category by itself, and queries of each size."""
+    assert train is not None
+    for category, n in np.unique(np.stack([test.categories, test.sizes], axis=1), axis=0):
+        same, own = ((side.categories == category) & (side.sizes == n) for side in (train, test))
+        yield _Fold(f"{category}, {n} examples", train.some(same), own)
 
 
 def _combine_folds(

@@ -13,9 +13,11 @@ from bittern.errors import InputError
 from bittern.experiments.evidence.methods import OPTIONS, RankingMethod, find_method
 from bittern.experiments.evidence.queries import QUERY_SPLITS, TEST, TRAINING
 from bittern.experiments.evidence.scores import EvidenceData, KnnSettings
+from bittern.experiments.evidence.sources import find_source
+from bittern.experiments.evidence.topics import TOPICS
 from bittern.experiments.paradigm import Clock, Paradigm
 from bittern.experiments.record import describe_profile
-from bittern.features import FEATURES, NINE
+from bittern.features import NINE
 from bittern.io.toml import check_keys, read_table
 from bittern.metrics import parse
 from bittern.metrics.names import DATABASE_ORDER
@@ -36,16 +38,22 @@ class EvidenceSettings:
 
     The ``k`` nearest of the examples and of ``n_negatives`` random images count (2.2 of
     [Yavlinsky-2004], which gives neither number).  Methods combine ``features`` unless they name
-    others.  They are evaluated on the test ``partition``; methods that learn nothing may also be
-    evaluated on the training partition, for example to choose k.
+    others; ``boosted-convolution`` and the like rank by a few values of a feature, which boosting
+    chooses for each query by its examples and the random images.  Methods are evaluated on the
+    test ``partition``; those that learn nothing may also be evaluated on the training partition,
+    for example to choose k.
 
-    With the split ``trecvid``, ``n_topics`` categories are topics of ``n_examples`` images.
+    With the split ``trecvid``, queries are topics of up to ``n_examples`` images.  ``topics`` are
+    ``n_topics`` random ``"categories"``, the ``n_topics`` commonest ``"words"``, or the
+    ``"published"`` ones of the dataset, all of them; ``split.sizes.topics`` names some of these or
+    other words.
     """
 
     k: int
     n_negatives: int
     features: tuple[str, ...] = NINE
     partition: str = TEST
+    topics: str = "categories"
     n_topics: int = 25
     n_examples: int = 3
 
@@ -53,6 +61,7 @@ class EvidenceSettings:
         for name in ("k", "n_negatives", "n_topics", "n_examples"):
             check_count(getattr(self, name), f"evidence: {name}")
         PARTITIONS[self.partition]
+        TOPICS[self.topics]
         _check_features(self.features, "evidence: features")
 
 
@@ -122,7 +131,7 @@ def _settings_of(protocol: Protocol) -> EvidenceSettings:
 def _check_features(names: tuple[str, ...], where: str) -> None:
     """Raise InputError unless these are one or more distinct names of features."""
     for name in names:
-        FEATURES[name]
+        find_source(name)
     if not names or len(set(names)) < len(names):
         raise InputError(f"{where} must be one or more distinct names, got {list(names)}.")
 
@@ -179,6 +188,6 @@ def _remarks(
         remarks["learned"] = learned
     if method.is_oracle:
         remarks["looks_at"] = ORACLE_NOTE
-    if any(FEATURES[name].takes == "texts" for name in names):
+    if any(find_source(name).takes_texts for name in names) and data.texts.withheld:
         remarks["withheld_words"] = list(data.texts.withheld)
     return remarks

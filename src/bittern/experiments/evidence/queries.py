@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import PositionArray
 from bittern.data import Dataset, Split, make_split
-from bittern.data.balance import Shuffler
 from bittern.data.splits import SETS, CorelSplit
 from bittern.errors import InputError
+from bittern.experiments.evidence.topics import find_topics
 from bittern.registry import Registry
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class PartitionQueries:
     categories: NDArray[np.int64]  # (n_queries,)
     pool: PositionArray
     database: PositionArray
+    relevant: NDArray[np.bool_]  # (n_queries, len(database))
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -43,7 +44,7 @@ class PartitionQueries:
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of everything here."""
+        """Short hash of what scores depend on."""
         digest = hashlib.sha256()
         for part in (self.images, self.categories, self.pool, self.database):
             digest.update(f"{part.shape}".encode())
@@ -63,6 +64,8 @@ class RunQueries:
     training: PartitionQueries
     test: PartitionQueries
     in_turn: bool
+    names: tuple[str, ...]  # of all categories
+    withheld: tuple[str, ...] = ()  # words that are topics, so that no text may have them
 
     def of(self, partition: str) -> PartitionQueries:
         """The queries of one partition."""
@@ -73,8 +76,6 @@ def draw_queries(
     protocol: Protocol, settings: EvidenceSettings, dataset: Dataset, run: int
 ) -> RunQueries:
     """The queries of a run of the protocol."""
-    if dataset.labels is None:
-        raise InputError(f"evidence: needs categories as class labels, {dataset.name} has none.")
     run = 0 if protocol.split.repeated else run
     return QUERY_SPLITS[protocol.split.name](protocol, settings, dataset, run)
 
@@ -89,68 +90,57 @@ def _by_category(
     protocol: Protocol, settings: EvidenceSettings, dataset: Dataset, run: int
 ) -> RunQueries:
     """Queries of one to six images of each category (2.3 of [Yavlinsky-2004])."""
+    if dataset.labels is None:
+        raise InputError(f"evidence: needs categories as class labels, {dataset.name} has none.")
+    labels = dataset.labels
     split = make_split(
         "corel", dataset, random_state=protocol.random_state, run=run, **protocol.split.sizes
     )
     assert isinstance(split, CorelSplit)
-    first, second = split.training_queries, split.test_queries
-    return RunQueries(
-        split,
+    training, test = (
         PartitionQueries(
-            first.images, first.categories, split.validation_queries, split.validation_database
-        ),
-        PartitionQueries(second.images, second.categories, split.queries, split.database),
-        in_turn=False,
+            asked.images,
+            asked.categories,
+            pool,
+            database,
+            asked.categories[:, None] == labels[database],
+        )
+        for asked, pool, database in (
+            (split.training_queries, split.validation_queries, split.validation_database),
+            (split.test_queries, split.queries, split.database),
+        )
     )
+    return RunQueries(split, training, test, in_turn=False, names=dataset.class_names)
 
 
 def _by_topic(
     protocol: Protocol, settings: EvidenceSettings, dataset: Dataset, run: int
 ) -> RunQueries:
-    """Some categories as topics, whose examples are in neither partition (2.4)."""
-    topics, images = _draw_topics(settings, dataset, run_seed(protocol, run, "topics"))
-    rest = np.setdiff1d(np.arange(len(dataset)), images)
-    split = make_split(
-        "trecvid",
-        _tagged(dataset.take(rest), topics),
-        random_state=protocol.random_state,
-        run=run,
-        **protocol.split.sizes,
+    """Topics whose examples are in neither partition (2.4)."""
+    sizes = dict(protocol.split.sizes)
+    topics = find_topics(
+        settings, dataset, sizes.pop("topics", None), run_seed(protocol, run, "topics")
     )
+    rest = np.setdiff1d(np.arange(len(dataset)), topics.kept_out)
+    tagged = replace(dataset.take(rest), tags=topics.relevant[:, rest].T, tag_names=topics.titles)
+    split = make_split("trecvid", tagged, random_state=protocol.random_state, run=run, **sizes)
     sets = {name: rest[getattr(split, name)] for name in SETS}
     training, test = (
-        PartitionQueries(images, topics, sets[pool], sets[database])
+        PartitionQueries(
+            topics.images,
+            topics.numbers,
+            sets[pool],
+            sets[database],
+            topics.relevant[:, sets[database]],
+        )
         for pool, database in (
             ("validation_queries", "validation_database"),
             ("queries", "database"),
         )
     )
-    whole = _with_examples(split, sets, images, len(dataset))
-    return RunQueries(whole, training, test, in_turn=True)
-
-
-def _draw_topics(
-    settings: EvidenceSettings, dataset: Dataset, random_state: int
-) -> tuple[NDArray[np.int64], PositionArray]:
-    """Categories, ascending, and the positions of each one's examples."""
-    labels: Any = dataset.labels
-    numbers, counts = np.unique(labels[labels >= 0], return_counts=True)
-    large = numbers[counts > settings.n_examples]
-    if len(large) < settings.n_topics:
-        raise InputError(
-            f"evidence: {settings.n_topics} topics need as many categories with more than "
-            f"{settings.n_examples} images, {dataset.name} has {len(large)}."
-        )
-    draws = Shuffler(random_state)
-    topics = np.sort(draws.shuffled(large)[: settings.n_topics])
-    images = [draws.shuffled(np.flatnonzero(labels == t))[: settings.n_examples] for t in topics]
-    return topics, np.sort(np.stack(images), axis=1)
-
-
-def _tagged(part: Dataset, topics: NDArray[np.int64]) -> Dataset:
-    """The images with a tag for each topic instead of their words."""
-    tags = np.asarray(part.labels)[:, None] == topics[None, :]
-    return replace(part, tags=tags, tag_names=tuple(part.class_names[t] for t in topics))
+    whole = _with_examples(split, sets, topics.images, len(dataset))
+    withheld = topics.titles if settings.topics == "words" else ()
+    return RunQueries(whole, training, test, True, topics.names, withheld)
 
 
 def _with_examples(
@@ -163,7 +153,7 @@ def _with_examples(
     return Split(
         name=split.name,
         n_items=n_items,
-        **(sets | {"queries": np.union1d(sets["queries"], images)}),
+        **(sets | {"queries": np.union1d(sets["queries"], images[images >= 0])}),
         parts=split.parts,
         balanced_by=split.balanced_by,
         random_state=split.random_state,

@@ -23,11 +23,13 @@ from bittern.experiments.evidence.queries import (
     draw_queries,
     run_seed,
 )
+from bittern.experiments.evidence.sources import find_source
 from bittern.experiments.run_data import data_fingerprint, describe_split
 from bittern.features import FEATURES
 from bittern.features.fitting import has_to_learn
-from bittern.fusion import draw_negatives, similarities
-from bittern.io.cache import ArrayCache, CachedArray
+from bittern.fusion import boosted_scores, draw_negatives, similarities
+from bittern.fusion.boosting import N_ROUNDS
+from bittern.io.cache import ArrayCache, CachedArray, fingerprint_of
 from bittern.metrics import evaluate
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from bittern.experiments.protocol import Protocol
 
 FOLDER = "evidence"
-IMAGES = "image"  # the modality
+IMAGES, TEXTS = "image", "text"  # modalities
 POWERS = {"bag-of-words": 3.0}  # of the L1 distance, 2.2 of [Yavlinsky-2004]
 
 
@@ -55,19 +57,14 @@ class PartitionScores:
     names: tuple[str, ...]
     scores: Float32Array  # (features, queries, items)
     categories: NDArray[np.int64]  # (queries,)
-    labels: NDArray[np.int64]  # (items,)
+    relevant: NDArray[np.bool_]  # (queries, items)
     sizes: NDArray[np.int64]  # (queries,) number of examples
     in_turn: bool  # learn from all queries but the one it is applied to
 
     @property
     def relevance(self) -> Relevance:
-        """An item of the query's category is relevant."""
-        return Relevance.from_classes(self.categories, self.labels)
-
-    @property
-    def relevant(self) -> NDArray[np.bool_]:
-        """The same as booleans ``(queries, items)``."""
-        return self.categories[:, None] == self.labels[None, :]
+        """Which item is relevant to which query."""
+        return Relevance.from_matrix(self.relevant)
 
     def some(self, chosen: NDArray[np.bool_]) -> PartitionScores:
         """Some of the queries."""
@@ -75,6 +72,7 @@ class PartitionScores:
             self,
             scores=self.scores[:, chosen],
             categories=self.categories[chosen],
+            relevant=self.relevant[chosen],
             sizes=self.sizes[chosen],
         )
 
@@ -103,9 +101,9 @@ class EvidenceData:
         )
 
     @cached_property
-    def texts(self) -> TagTexts:
+    def texts(self) -> ImageTexts:
         """The texts of all images."""
-        return texts_of(self.dataset)
+        return texts_of(self.dataset, self.queries.withheld)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -124,18 +122,18 @@ class EvidenceData:
                 json.dumps(describe_split(split, dataset, self.modality, dataset.notes))
             ),
         )
-        return json.loads(str(self.cache.get(description).load()))
+        statement = json.loads(str(self.cache.get(description).load()))
+        return statement | {"class_names": list(self.queries.names)}
 
     def scores(self, partition: str, names: Sequence[str], knn: KnnSettings) -> PartitionScores:
         """Scores of some features for the queries of a partition."""
         arrays = [self._scores(partition, name, knn) for name in names]
-        queries, labels = self.queries.of(partition), self.dataset.labels
-        assert labels is not None
+        queries = self.queries.of(partition)
         return PartitionScores(
             tuple(names),
             np.stack([stored.load() for stored in self.cache.get_all(arrays)]),
             queries.categories,
-            labels[queries.database],
+            queries.relevant,
             queries.sizes,
             self.queries.in_turn,
         )
@@ -170,7 +168,7 @@ class EvidenceData:
         depends_on = [
             vectors.fingerprint,
             queries.fingerprint,
-            knn.k,
+            f"{N_ROUNDS} rounds" if find_source(name).is_boosted else knn.k,
             knn.n_negatives,
             self.random_state,
         ]
@@ -178,10 +176,13 @@ class EvidenceData:
 
     def _vectors(self, name: str) -> CachedArray:
         """A feature's vectors of all images; learned features learn from the training partition."""
-        feature = FEATURES[name]()
+        source = find_source(name)
+        feature = FEATURES[source.feature]()
         train = self.queries.split.train
         parameters = {key: str(value) for key, value in feature.get_params().items()}
         learned_from = self.queries.split.fingerprint if has_to_learn(feature) else ""
+        if source.takes_texts:
+            learned_from += fingerprint_of(self.texts.texts)
 
         def make() -> NDArray[Any]:
             if feature.takes == "texts":
@@ -191,7 +192,7 @@ class EvidenceData:
             return feature.fit(self.dataset.take(train)[self.modality]).transform(rows)
 
         return CachedArray(
-            "vectors", name, [self._data, self.modality, parameters, learned_from], make
+            "vectors", source.feature, [self._data, self.modality, parameters, learned_from], make
         )
 
     @cached_property
@@ -207,7 +208,7 @@ def score_items(
     knn: KnnSettings,
     random_state: int,
 ) -> Float32Array:
-    """Scores ``(queries, items)`` of a feature by retrieval from examples.
+    """Scores ``(queries, items)`` of a source by retrieval from examples.
 
     The negative examples depend on the queries and ``random_state``, not on the feature.
     """
@@ -216,43 +217,47 @@ def score_items(
     negatives = draw_negatives(
         positives, np.searchsorted(there, queries.pool), knn.n_negatives, random_state=random_state
     )
-    found = similarities(
-        positives,
-        negatives,
-        np.asarray(vectors[there]),
-        np.asarray(vectors[queries.database]),
-        k=knn.k,
-        power=POWERS.get(name, 1.0),
-    )
+    pool, database = np.asarray(vectors[there]), np.asarray(vectors[queries.database])
+    if find_source(name).is_boosted:
+        found = boosted_scores(positives, negatives, pool, database)
+    else:
+        power = POWERS.get(name, 1.0)
+        found = similarities(positives, negatives, pool, database, k=knn.k, power=power)
     return found.astype(np.float32)
 
 
-class TagTexts(NamedTuple):
+class ImageTexts(NamedTuple):
     """A text for each image, and the words that were withheld from all of them."""
 
     texts: list[str]
     withheld: tuple[str, ...]
 
 
-def texts_of(dataset: Dataset) -> TagTexts:
-    """The tags of each image, without those that name a category.
+def texts_of(dataset: Dataset, withheld: Sequence[str] = ()) -> ImageTexts:
+    """What is said of each image: its transcript, or its tags without those that name a category.
 
     The words on an image must not give away its category.  Corel-5K's categories have only numbers,
     so the name of a category is taken to be the word whose share of its images exceeds its share of
-    all other images by most.
+    all other images by most.  If the topics are words, these are ``withheld`` instead.
     """
-    if dataset.tags is None or dataset.labels is None:
-        raise InputError(f"{dataset.name}: features of texts need tags and class labels.")
+    if TEXTS in dataset.modalities:
+        return ImageTexts(list(dataset[TEXTS][:]), ())
+    if dataset.tags is None or (dataset.labels is None and not withheld):
+        raise InputError(f"{dataset.name}: features of texts need texts, or tags and class labels.")
     given = dataset.tags.toarray() if hasattr(dataset.tags, "toarray") else dataset.tags
-    tags, labels = np.asarray(given, bool), dataset.labels
-    names = set()
-    for category in np.unique(labels[labels >= 0]):
-        inside = tags[labels == category].mean(axis=0)
-        names.add(int(np.argmax(inside - tags[labels != category].mean(axis=0))))
-    kept = [column for column in range(tags.shape[1]) if column not in names]
-    words = np.array(dataset.tag_names, dtype=object)
+    tags, words = np.asarray(given, bool), np.array(dataset.tag_names, dtype=object)
+    names = set(withheld or words[_naming_columns(tags, dataset.labels)])
+    kept = [column for column, word in enumerate(words) if word not in names]
     texts = [" ".join(words[[column for column in kept if row[column]]]) for row in tags]
-    return TagTexts(texts, tuple(sorted(words[list(names)])))
+    return ImageTexts(texts, tuple(sorted(names)))
+
+
+def _naming_columns(tags: NDArray[np.bool_], labels: Any) -> list[int]:
+    """For each category, the column that sets it apart most."""
+    return [
+        int(np.argmax(tags[labels == c].mean(axis=0) - tags[labels != c].mean(axis=0)))
+        for c in np.unique(labels[labels >= 0])
+    ]
 
 
 def _average_precision(found: PartitionScores) -> Float64Array:
