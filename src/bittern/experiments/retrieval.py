@@ -18,6 +18,7 @@ from bittern.errors import InputError
 from bittern.experiments.paradigm import Clock, Paradigm, check_different
 from bittern.experiments.record import Example, describe_profile
 from bittern.experiments.run_data import RunData, SplitSet, prepare_run
+from bittern.experiments.truth import Classes
 from bittern.hashing import HASHERS, Hasher
 from bittern.index import FlatIndex
 from bittern.io.toml import check_keys, read_table
@@ -71,6 +72,8 @@ class CodeRanking(Paradigm):
         """Split and preprocess; the training rows must have what makes items relevant."""
         data = prepare_run(protocol, dataset, run)
         protocol.ground_truth.check(data.train)
+        if any(method.learns_from == "classes" for method in protocol.method):
+            Classes(kind="classes").check(data.train)
         return data
 
     def measure(
@@ -224,6 +227,11 @@ def _hasher(protocol: Protocol, cell: Cell, parameters: dict[str, Any]) -> Hashe
 
 
 def _target(protocol: Protocol, cell: Cell, train: SplitSet) -> Any:
+    """What the method learns from; None if it would not look at it."""
+    if not any(_hasher(protocol, cell, point)._takes_y for point in cell.method.points):
+        return None
+    if cell.method.learns_from == "classes":
+        return Classes(kind="classes").target(train, graded=False)
     return protocol.ground_truth.target(train, graded=cell.method.learns_from == "grades")
 
 
