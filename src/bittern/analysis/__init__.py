@@ -9,6 +9,7 @@
     per_class, costs              for which classes, and at what cost?
     sweep_of                      how does quality change with a parameter?
     compare_experiments           what changes from one experiment to another?
+    rank_agreement                do two experiments rank the methods alike?
 """
 
 from bittern.analysis.analysis import Analysis, analyse
@@ -16,6 +17,7 @@ from bittern.analysis.areas import AreaAndMean, AreasAgainstMeans, Skew, areas_a
 from bittern.analysis.comparison import Verdict, Verdicts, compare_methods
 from bittern.analysis.curves import Sweep, sweep_of
 from bittern.analysis.differences import Difference, Differences, compare_experiments
+from bittern.analysis.rankings import RankAgreement, rank_agreement
 from bittern.analysis.summary import (
     ClassMeans,
     Cost,
@@ -37,6 +39,7 @@ __all__ = [
     "Difference",
     "Differences",
     "Leader",
+    "RankAgreement",
     "Skew",
     "Summary",
     "Sweep",
@@ -50,6 +53,7 @@ __all__ = [
     "costs",
     "leaders",
     "per_class",
+    "rank_agreement",
     "summarise",
     "sweep_of",
 ]

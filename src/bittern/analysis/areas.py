@@ -106,7 +106,7 @@ class AreasAgainstMeans:
         if not skew.n_queries:
             return "The number of relevant items per query is unknown."
         if skew.least == skew.most:
-            return f"Every query has {skew.most:,.0f} relevant items."
+            return f"Every query has {skew.most:,.0f} relevant item{'s' * (skew.most != 1)}."
         return (
             f"Queries have {skew.least:,.0f} to {skew.most:,.0f} relevant items, "
             f"median {skew.median:,.0f}, coefficient of variation {skew.variation:.2f}."
