@@ -1,4 +1,4 @@
-"""Small files as the publishers of NUS-WIDE, LabelMe and SIFT1M write them, good for a whole run."""
+"""Small files as the publishers of NUS-WIDE, LabelMe and SIFT1M write them, enough for a run."""
 
 import numpy as np
 import scipy.io

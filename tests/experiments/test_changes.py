@@ -38,7 +38,7 @@ def test_a_change_replaces_or_adds_one_value(change, where, value):
     for key in where:
         found = found[key]
     assert found == value
-    assert TABLE == tomllib.loads(PLAIN)  # the table itself stays as it is
+    assert tomllib.loads(PLAIN) == TABLE  # the table itself stays as it is
 
 
 def test_a_label_may_contain_dots():

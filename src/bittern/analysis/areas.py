@@ -130,8 +130,10 @@ def areas_against_means(records: Records) -> AreasAgainstMeans:
 
     According to 3.6.5 of [Moran-2016] the two differ only if the number of relevant items is
     skewed over queries, so the skew is measured too.  They also differ without skew: a threshold on
-    the distance cuts the ranking of each query at another place.  A metric that the protocol does not list is
-    computed from the profiles; NaN for rankings by real distances, which have no profile.
+    the distance cuts the ranking of each query at another place.
+
+    A metric that the protocol does not list is computed from the profiles; NaN for rankings by real
+    distances, which have no profile.
     """
     rows = tuple(
         AreaAndMean(method, n_bits, *(_mean(records.of(method, n_bits), m) for m in (AREA, MEAN)))

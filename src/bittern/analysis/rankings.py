@@ -44,9 +44,7 @@ def rank_agreement(
 
 def _agreement(first: Records, second: Records, metric: str, n_bits: int | None) -> RankAgreement:
     methods = tuple(
-        method
-        for method in first.methods
-        if first.of(method, n_bits) and second.of(method, n_bits)
+        method for method in first.methods if first.of(method, n_bits) and second.of(method, n_bits)
     )
     runs = [
         {method: _runs(records, method, n_bits, metric) for method in methods}

@@ -25,7 +25,7 @@ def apply_changes(table: Mapping[str, Any], changes: Sequence[str]) -> dict[str,
         key, equals, text = change.partition("=")
         if not equals or not key.strip():
             raise InputError(
-                f"--set takes KEY=VALUE, for example runs=1 or dataset.name=nuswide; got {change!r}."
+                f"--set takes KEY=VALUE, such as runs=1 or dataset.name=nuswide; got {change!r}."
             )
         _put(changed, key.strip(), _value(text.strip(), change))
     if changes and isinstance(changed.get("differs", ""), str):

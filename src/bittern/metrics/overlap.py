@@ -79,4 +79,3 @@ def _positions(relevance: Relevance) -> NDArray[np.int64]:
     if relevance.excluded is None:
         return np.full(relevance.n_queries, -1)
     return relevance.excluded
-
