@@ -1,9 +1,12 @@
 """Small experiments on made-up vectors in files."""
 
+import sys
 import tomllib
 
 import numpy as np
+import pytest
 
+from bittern.cli import main
 from bittern.experiments import Protocol
 from bittern.experiments.run_data import load_dataset, prepare_run
 
@@ -52,3 +55,17 @@ def protocol(text=PLAIN, **changes):
 def run_data(protocol, run, root):
     """The data of a run, read from a folder."""
     return prepare_run(protocol, load_dataset(protocol.dataset, root), run)
+
+
+def caller(folder, monkeypatch, capsys):
+    """A function that runs a bittern command in a folder: exit code, output and errors."""
+
+    def call(*words):
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "argv", ["bittern", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        said = capsys.readouterr()
+        return int(stop.value.code or 0), said.out, said.err
+
+    return call

@@ -1,12 +1,10 @@
 """``bittern run``, ``reproduce``, ``verify`` and ``report``, as a user types them."""
 
 import csv
-import sys
 
 import pytest
-from made_protocols import PLAIN, write_arrays
+from made_protocols import PLAIN, caller, write_arrays
 
-from bittern.cli import main
 from bittern.experiments import Records
 
 
@@ -20,15 +18,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture
 def bittern(place, monkeypatch, capsys):
-    def call(*words):
-        monkeypatch.chdir(place)
-        monkeypatch.setattr(sys, "argv", ["bittern", *map(str, words)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        said = capsys.readouterr()
-        return int(stop.value.code or 0), said.out, said.err
-
-    return call
+    return caller(place, monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -56,6 +46,27 @@ def test_only_some_cells_are_measured(bittern, place):
     code, out, _ = bittern(*words, "--only", "method=lsh", "--only", "bits=4")
     assert code == 0 and "4 of 5 cells are not measured yet" in out
     assert [r.method for r in Records.read(place / "some")] == ["lsh"]
+
+
+def test_a_changed_protocol_has_its_own_folder(done, bittern, place):
+    words = ("run", "mine.toml", "--root", "arrays", "--only", "method=lsh", "--set", "n_bits=[5]")
+    code, out, _ = bittern(*words, "--set", "method.lsh.label=short")
+    assert code == 2 and not out  # no method of that label is left to measure
+    code, out, _ = bittern(*words)
+    assert code == 0 and "5 bits" in out and "8 bits" not in out
+    folders = [one for one in (place / "results").iterdir() if one.name.startswith("mine-")]
+    (made,) = folders
+    assert Records.read(made).protocol.differs == "Changed by --set: n_bits=[5]."
+    assert len(Records.read(done)) == 5  # untouched
+    code, out, err = bittern(*words)
+    assert code == 0 and "1 cells are done, 0 are left" in err
+
+
+@pytest.mark.parametrize("command", ["run", "reproduce"])
+def test_a_wrong_change_is_an_error_of_one_sentence(bittern, command):
+    code, out, err = bittern(command, "mine.toml", "--set", "rnus=1")
+    assert code == 2 and not out and len(err.strip().splitlines()) == 1
+    assert "no key is called 'rnus'; did you mean 'runs'?" in err
 
 
 def test_verify_says_that_it_is_the_same(done, bittern):

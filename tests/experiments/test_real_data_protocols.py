@@ -1,11 +1,9 @@
 """The protocols for real NUS-WIDE, LabelMe and SIFT1M, on small files of the published formats."""
 
-import sys
-
 import pytest
+from made_protocols import caller
 from real_formats import write_labelme, write_nuswide, write_sift1m
 
-from bittern.cli import main
 from bittern.experiments import Protocol, Records
 from bittern.experiments.protocol import shipped
 
@@ -31,15 +29,7 @@ STAND_INS = {
 
 @pytest.fixture
 def bittern(tmp_path, monkeypatch, capsys):
-    def call(*words):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["bittern", *map(str, words)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        said = capsys.readouterr()
-        return int(stop.value.code or 0), said.out, said.err
-
-    return call
+    return caller(tmp_path, monkeypatch, capsys)
 
 
 def shorter(protocol):
