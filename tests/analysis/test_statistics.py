@@ -12,6 +12,7 @@ from bittern.analysis import (
     costs,
     leaders,
     per_class,
+    rank_agreement,
     summarise,
 )
 from bittern.analysis.areas import kendall_tau
@@ -607,3 +608,65 @@ def test_no_records_have_no_statistics():
     assert costs(nothing) == ()
     assert best_by_length(nothing, "ap") == {None: ()}
     assert areas_against_means(nothing).skew.n_queries == 0
+
+
+# Rankings
+
+
+def ranked(first, second, n_runs=2):
+    """Two experiments with a mean per method and run."""
+    return [
+        records_of({(m, 8): [[v + run / 1000] for run in range(n_runs)] for m, v in of.items()})
+        for of in (first, second)
+    ]
+
+
+def test_rankings_agree_by_kendalls_tau():
+    one, two = {"a": 0.1, "b": 0.3, "c": 0.2, "d": 0.4}, {"a": 0.5, "b": 0.6, "c": 0.7, "d": 0.9}
+    (found,) = rank_agreement(*ranked(one, two))
+    expected = scipy.stats.kendalltau(list(one.values()), list(two.values())).statistic
+    assert found.tau == pytest.approx(expected) == pytest.approx(4 / 6)
+    assert found.tau_of_runs == (found.tau, found.tau)
+    assert found.swapped == (("b", "c"),)
+    assert (found.n_bits, found.methods) == (8, ("a", "b", "c", "d"))
+
+
+def test_rankings_of_the_shared_methods_are_compared():
+    (found,) = rank_agreement(*ranked({"a": 0.1, "b": 0.3, "x": 0.9}, {"b": 0.2, "a": 0.4}))
+    assert found.methods == ("a", "b") and found.tau == -1 and found.swapped == (("b", "a"),)
+    with pytest.raises(InputError, match="fewer than two methods"):
+        rank_agreement(*ranked({"a": 0.1, "b": 0.2}, {"a": 0.1, "c": 0.2}))
+
+
+def test_runs_that_one_experiment_lacks_have_no_tau():
+    (one, _), (_, two) = (ranked({"a": 0.1, "b": 0.3}, {"a": 0.2, "b": 0.4}, n) for n in (3, 2))
+    (found,) = rank_agreement(one, two)
+    assert found.tau == 1 and found.tau_of_runs == (1.0, 1.0)
+
+
+def even():
+    """Two methods; each query has one relevant item, near for one query and far for the other."""
+    near, far = [[0, 1], [3, 0]], [[3, 0], [0, 1]]
+    protocol = protocol_of(["uneven", "good"], runs=1, n_bits=[8], metrics=["rr"])
+    more = {"n_relevant": (1, 1), "query_positions": (0, 1)}
+    profiles = {"uneven": made_profile([near, far]), "good": made_profile([near, near])}
+    found = [
+        record_of(name, 8, 0, {"rr": value_of([0.5, 0.5])}, profile=profile, **more)
+        for name, profile in profiles.items()
+    ]
+    return Records(protocol, tuple(found))
+
+
+def test_areas_and_means_differ_without_skew_and_the_sentence_says_so():
+    found = areas_against_means(even())
+    uneven, good = found.rows
+    # Within radius 0 one of two relevant items among four, within radius 1 both among eight.
+    assert uneven.auprc == pytest.approx(1 / 4) and uneven.ap == pytest.approx((1 + 1 / 4) / 2)
+    assert good.gap == 0 and found.widest == uneven
+    assert "differ most for uneven at 8 bits: AUPRC is 0.3750 below mAP." in found.sentence
+    assert "Every query has 1 relevant item. So skew, the only reason" in found.sentence
+
+
+def test_with_skew_no_other_reason_is_named():
+    sentence = areas_against_means(skewed()).sentence
+    assert "coefficient of variation 0.60." in sentence and "So skew" not in sentence

@@ -49,6 +49,27 @@ def test_only_some_cells_are_measured(bittern, place):
     assert [r.method for r in Records.read(place / "some")] == ["lsh"]
 
 
+def test_a_changed_protocol_has_its_own_folder(done, bittern, place):
+    words = ("run", "mine.toml", "--root", "arrays", "--only", "method=lsh", "--set", "n_bits=[5]")
+    code, out, _ = bittern(*words, "--set", "method.lsh.label=short")
+    assert code == 2 and not out  # no method of that label is left to measure
+    code, out, _ = bittern(*words)
+    assert code == 0 and "5 bits" in out and "8 bits" not in out
+    folders = [one for one in (place / "results").iterdir() if one.name.startswith("mine-")]
+    (made,) = folders
+    assert Records.read(made).protocol.differs == "Changed by --set: n_bits=[5]."
+    assert len(Records.read(done)) == 5  # untouched
+    code, out, err = bittern(*words)
+    assert code == 0 and "1 cells are done, 0 are left" in err
+
+
+@pytest.mark.parametrize("command", ["run", "reproduce"])
+def test_a_wrong_change_is_an_error_of_one_sentence(bittern, command):
+    code, out, err = bittern(command, "mine.toml", "--set", "rnus=1")
+    assert code == 2 and not out and len(err.strip().splitlines()) == 1
+    assert "no key is called 'rnus'; did you mean 'runs'?" in err
+
+
 def test_verify_says_that_it_is_the_same(done, bittern):
     code, out, _ = bittern("verify", done, "--root", "arrays", "--only", "method=lsh")
     assert code == 0 and "every value is the same, to the last bit" in out

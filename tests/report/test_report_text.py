@@ -15,6 +15,7 @@ from bittern.experiments import Records, Value
 from bittern.report.formats import REPORTS
 from bittern.report.latex import escaped, to_latex
 from bittern.report.markdown import markdown_text, to_markdown
+from bittern.report.page import page_of
 from bittern.report.results_table import metric_title, results_table, to_text
 from bittern.report.sentences import in_words, leak_check, listed, sentences
 
@@ -154,6 +155,34 @@ def test_a_table_of_another_metric_can_be_asked_for():
     text = to_text(a_metric_that_one_lacks(), "precision@r2")
     assert text.startswith("Precision within radius 2")
     assert re.search(r"^float +–$", text, flags=re.MULTILINE)
+
+
+def two_metrics():
+    """Two methods whose order differs by metric, with three metrics."""
+    metrics = ["ap", "ap@500", "rr"]
+    protocol = protocol_of(["a", "b"], runs=1, n_bits=[8], metrics=metrics)
+    found = [
+        record_of(m, 8, 0, dict(zip(metrics, map(value_of, ([x], [y], [0.9])), strict=True)))
+        for m, x, y in (("a", 0.5, 0.1), ("b", 0.6, 0.05))
+    ]
+    return Records(protocol, tuple(found))
+
+
+@pytest.mark.parametrize("write", [to_text, to_markdown])
+def test_the_second_metric_has_its_own_table(write):
+    before, after = write(two_metrics()).split("Average precision at 500, one run")
+    assert re.search(r"^\W*b\W+0\.6000", before, flags=re.MULTILINE)
+    assert re.search(r"^\W*a\W+0\.1000", after, flags=re.MULTILINE)
+    assert re.search(r"^\W*b\W+0\.0500", after, flags=re.MULTILINE)
+    assert "0.9000" not in before + after  # the third one is on the page
+    assert "0.0500" not in write(two_metrics(), metric="ap")
+
+
+def test_the_page_shows_the_second_metric_openly_and_the_others_on_request():
+    page = page_of(two_metrics())
+    shown, folded = page.split("<summary>The other metrics</summary>")
+    assert "0.1000" in shown and "0.1000" not in folded.partition("</details>")[0]
+    assert "0.9000" in folded.partition("</details>")[0]
 
 
 @pytest.mark.parametrize(

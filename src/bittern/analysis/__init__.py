@@ -10,6 +10,7 @@
     sweep_of                      how does quality change with a parameter?
     search_outcomes               what did the search of each grid find?
     compare_experiments           what changes from one experiment to another?
+    rank_agreement                do two experiments rank the methods alike?
 """
 
 from bittern.analysis.analysis import Analysis, analyse
@@ -17,6 +18,7 @@ from bittern.analysis.areas import AreaAndMean, AreasAgainstMeans, Skew, areas_a
 from bittern.analysis.comparison import Verdict, Verdicts, compare_methods
 from bittern.analysis.curves import Sweep, Training, sweep_of
 from bittern.analysis.differences import Difference, Differences, compare_experiments
+from bittern.analysis.rankings import RankAgreement, rank_agreement
 from bittern.analysis.search import SearchOutcome, Tried, search_outcomes
 from bittern.analysis.summary import (
     ClassMeans,
@@ -39,6 +41,7 @@ __all__ = [
     "Difference",
     "Differences",
     "Leader",
+    "RankAgreement",
     "SearchOutcome",
     "Skew",
     "Summary",
@@ -55,6 +58,7 @@ __all__ = [
     "costs",
     "leaders",
     "per_class",
+    "rank_agreement",
     "search_outcomes",
     "summarise",
     "sweep_of",

@@ -18,6 +18,8 @@ from bittern.experiments.records import Records
 from bittern.metrics import evaluate
 
 AREA, MEAN = "auprc", "ap"
+NEGLIGIBLE = 0.001  # difference between AUPRC and mAP
+EVEN = 0.1  # coefficient of variation below which queries have about equally many relevant items
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,11 @@ class AreaAndMean:
     n_bits: int | None  # None without codes
     auprc: float
     ap: float
+
+    @property
+    def gap(self) -> float:
+        """AUPRC minus mAP; NaN if either is."""
+        return self.auprc - self.ap
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,12 @@ class AreasAgainstMeans:
     skew: Skew
 
     @property
+    def widest(self) -> AreaAndMean | None:
+        """The method and length with the largest gap, up or down; None if none has both values."""
+        known = [row for row in self.rows if row.gap == row.gap]
+        return max(known, key=lambda row: abs(row.gap)) if known else None
+
+    @property
     def sentence(self) -> str:
         """The agreement and the skew, in words."""
         known = {n: tau for n, tau in self.tau.items() if tau == tau}
@@ -72,25 +85,55 @@ class AreasAgainstMeans:
         if differ:
             taus = ", ".join(f"{_at(n)}τ = {known[n]:.2f}" for n in differ)
             agree = f"rank the methods differently ({taus})"
-        return f"AUPRC and mAP {agree}. {self._skew()}"
+        return f"AUPRC and mAP {agree}. {self._gap()}{self._skew()}{self._cause()}"
+
+    def _gap(self) -> str:
+        """How far apart the two values are."""
+        widest = self.widest
+        if widest is None:
+            return ""
+        if abs(widest.gap) < NEGLIGIBLE:
+            return f"Their values differ by less than {NEGLIGIBLE:g}. "
+        way = "above" if widest.gap > 0 else "below"
+        bits = "" if widest.n_bits is None else f" at {widest.n_bits} bits"
+        return (
+            f"Their values differ most for {widest.method}{bits}: "
+            f"AUPRC is {abs(widest.gap):.4f} {way} mAP. "
+        )
 
     def _skew(self) -> str:
         skew = self.skew
         if not skew.n_queries:
             return "The number of relevant items per query is unknown."
+        if skew.least == skew.most:
+            return f"Every query has {skew.most:,.0f} relevant item{'s' * (skew.most != 1)}."
         return (
             f"Queries have {skew.least:,.0f} to {skew.most:,.0f} relevant items, "
-            f"median {skew.median:,.0f}, coefficient of variation {skew.variation:.2f}; "
-            "the two measures differ when this variation is large."
+            f"median {skew.median:,.0f}, coefficient of variation {skew.variation:.2f}."
+        )
+
+    def _cause(self) -> str:
+        """Whether skew can be why the values differ, as 3.6.5 of [Moran-2016] says."""
+        skew, widest = self.skew, self.widest
+        is_even = skew.least == skew.most or skew.variation < EVEN
+        if not skew.n_queries or widest is None or abs(widest.gap) < NEGLIGIBLE or not is_even:
+            return ""
+        return (
+            " So skew, the only reason that section 3.6.5 of [Moran-2016] gives, is not the reason "
+            "here: AUPRC pools all queries at each distance, and their relevant items lie at "
+            "different distances."
         )
 
 
 def areas_against_means(records: Records) -> AreasAgainstMeans:
     """Compare AUPRC, a micro-average, with mAP, where each query has the same weight.
 
-    The two differ only if the number of relevant items is skewed over queries (3.6.5 of
-    [Moran-2016]), so the skew is measured too.  A metric that the protocol does not list is
-    computed from the profiles; NaN for rankings by real distances, which have no profile.
+    According to 3.6.5 of [Moran-2016] the two differ only if the number of relevant items is
+    skewed over queries, so the skew is measured too.  They also differ without skew: a threshold on
+    the distance cuts the ranking of each query at another place.
+
+    A metric that the protocol does not list is computed from the profiles; NaN for rankings by real
+    distances, which have no profile.
     """
     rows = tuple(
         AreaAndMean(method, n_bits, *(_mean(records.of(method, n_bits), m) for m in (AREA, MEAN)))

@@ -76,11 +76,7 @@ def compare_experiments(
     """Pair the runs of two experiments, method by method and length by length."""
     one, two = analyse(first).records, analyse(second).records
     metric = metric or one.protocol.main_metric
-    for records, which in ((one, "first"), (two, "second")):
-        try:
-            check_metric(records, metric)
-        except UnknownNameError as error:
-            raise UnknownNameError(f"compare: in the {which} experiment, {error}") from None
+    check_both(one, two, metric)
     shared = [key for key in keys_of(one) if key in set(keys_of(two))]
     if not shared:
         raise InputError(
@@ -104,6 +100,15 @@ def compare_experiments(
     ]
     titles = one.protocol.title, two.protocol.title
     return Differences(titles, metric, tuple(rows), _have_same_queries(one, two), alpha)
+
+
+def check_both(first: Records, second: Records, metric: str) -> None:
+    """Raise UnknownNameError if one of two experiments lacks a metric."""
+    for records, which in ((first, "first"), (second, "second")):
+        try:
+            check_metric(records, metric)
+        except UnknownNameError as error:
+            raise UnknownNameError(f"compare: in the {which} experiment, {error}") from None
 
 
 def _paired(

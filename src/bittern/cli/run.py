@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer import echo
@@ -31,6 +31,15 @@ Only = Annotated[
         help="Only some cells: method=itq,lsh or bits=32 or run=0; may be repeated.",
     ),
 ]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a value of the protocol: runs=1, dataset.name=nuswide or "
+        "method.LABEL.parameters.n_epochs=5; may be repeated.",
+    ),
+]
 Jobs = Annotated[int | None, typer.Option(help="Number of processes (default: one per core).")]
 
 
@@ -39,6 +48,7 @@ def run(
     protocol: Annotated[str, typer.Argument(help="TOML file, or name from 'bittern reproduce'.")],
     out: Out = None,
     only: Only = None,
+    changes: Changes = None,
     jobs: Jobs = None,
     root: Root = None,
     search_only: Annotated[
@@ -50,12 +60,9 @@ def run(
     Each cell (a method at a length in a run) is stored as soon as it is finished. If you stop the
     command, run it again to continue. `bittern report` makes a page from the folder.
     """
-    from bittern.experiments.protocol import Protocol, find_protocol
-
-    path = find_protocol(protocol)
-    folder = out or RESULTS / path.stem
+    found, folder = _find(protocol, changes or (), out)
     options = {"wanted": only or (), "jobs": jobs, "root": root, "search_only": search_only}
-    records = _run(path, Protocol.load(path), folder, **options)
+    records = _run(found, folder, **options)
     _finish(records, folder)
 
 
@@ -66,20 +73,19 @@ def reproduce(
     ] = None,
     out: Out = None,
     only: Only = None,
+    changes: Changes = None,
     jobs: Jobs = None,
     root: Root = None,
 ) -> None:
     """Reproduce a table or figure of the papers, and write its page."""
-    from bittern.experiments.protocol import Protocol, find_protocol, list_protocols
+    from bittern.experiments.protocol import list_protocols
 
     if name is None:
         echo(list_protocols())
         return
-    path = find_protocol(name)
-    folder = out or RESULTS / path.stem
-    protocol = Protocol.load(path)
-    echo(introduction(protocol))
-    records = _run(path, protocol, folder, wanted=only or (), jobs=jobs, root=root)
+    found, folder = _find(name, changes or (), out)
+    echo(introduction(found.protocol))
+    records = _run(found, folder, wanted=only or (), jobs=jobs, root=root)
     write_reports(folder, html=folder / PAGE)
     _finish(records, folder)
 
@@ -130,16 +136,37 @@ def summary(records: Records, folder: Path) -> str:
     return "\n".join(lines)
 
 
+class _Found(NamedTuple):
+    """A protocol, and its file unless values of the file were changed."""
+
+    protocol: Protocol
+    path: Path | None
+
+
+def _find(name: str, changes: Sequence[str], out: Path | None) -> tuple[_Found, Path]:
+    """The protocol of that name or path, and the folder for its records.
+
+    A changed protocol has its own folder by default, so that its records do not mix with others.
+    """
+    from bittern.experiments.protocol import Protocol, find_protocol
+
+    path = find_protocol(name)
+    protocol = Protocol.load(path, changes)
+    ending = f"-{protocol.fingerprint[:8]}" if changes else ""
+    folder = out or RESULTS / f"{path.stem}{ending}"
+    return _Found(protocol, None if changes else path), folder
+
+
 def _run(
-    path: Path,
-    protocol: Protocol,
+    found: _Found,
     folder: Path,
     **options: Any,
 ) -> Records:
     from bittern import experiments
 
+    protocol = found.protocol
     with handle_interrupt(), LiveView(protocol.main_metric, protocol.search_metric) as live:
-        return experiments.run(path, folder, watcher=live, **options)
+        return experiments.run(found.path or protocol, folder, watcher=live, **options)
 
 
 def _finish(records: Records, folder: Path) -> None:

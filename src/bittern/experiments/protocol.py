@@ -7,7 +7,7 @@ import json
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from bittern.checks import check_count
 from bittern.data import DATASETS, SPLITS
 from bittern.errors import InputError, UnknownNameError
+from bittern.experiments.changes import apply_changes
 from bittern.experiments.evidence import Evidence
 from bittern.experiments.paradigm import Paradigm, check_different
 from bittern.experiments.retrieval import CodeRanking, HashTables
@@ -31,6 +32,7 @@ PARADIGMS: Registry[Paradigm] = Registry(
     "paradigm", {"ranking": CodeRanking(), "tables": HashTables(), "evidence": Evidence()}
 )
 TESTS = Registry("test", dict.fromkeys(("wilcoxon", "t-test", "randomisation")))
+LEARNS_FROM = ("grades", "yes-or-no", "classes")
 TEXTS = ("title", "reproduces", "differs", "takes")  # they change no number
 
 
@@ -69,7 +71,8 @@ class Method:
 
     ``parameters`` go to its constructor.  ``grid`` lists values of more parameters: every
     combination is tried on validation data, for each length and run, or as the protocol's
-    ``search`` says.  ``learns_from`` says whether training sees grades or only yes and no.
+    ``search`` says.  ``learns_from`` says whether training sees grades, only yes and no, or the
+    class labels, whatever the ground truth is.
     """
 
     name: str
@@ -82,9 +85,9 @@ class Method:
     def __post_init__(self) -> None:
         if not self.label:
             object.__setattr__(self, "label", self.name)
-        if self.learns_from not in ("grades", "yes-or-no"):
+        if self.learns_from not in LEARNS_FROM:
             raise InputError(
-                f"method {self.label}: learns_from must be 'grades' or 'yes-or-no', "
+                f"method {self.label}: learns_from must be {' or '.join(map(repr, LEARNS_FROM))}, "
                 f"got {self.learns_from!r}."
             )
         for name, values in self.grid.items():
@@ -154,13 +157,16 @@ class Protocol:
         read_truth(self.truth)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Protocol:
-        """Read a TOML file, and check all of it before any work starts."""
+    def load(path: str | os.PathLike[str], changes: Sequence[str] = ()) -> Protocol:
+        """Read a TOML file, and check all of it before any work starts.
+
+        ``changes`` replace values of the file, as in ``["runs=1", "dataset.name=nuswide"]``.
+        """
         source = existing_file(path)
         with reading(source, "TOML file"):
             table = tomllib.loads(source.read_text(encoding="utf-8"))
         try:
-            return Protocol.of(table)
+            return Protocol.of(apply_changes(table, changes) if changes else table)
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
         except KeyError as error:  # an unknown name

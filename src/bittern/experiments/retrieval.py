@@ -19,6 +19,7 @@ from bittern.experiments.paradigm import Clock, Paradigm, check_different
 from bittern.experiments.record import Example, Value, describe_profile
 from bittern.experiments.run_data import RunData, SplitSet, prepare_run
 from bittern.experiments.search import TRAIN, Choice, choose
+from bittern.experiments.truth import Classes
 from bittern.hashing import HASHERS, Hasher
 from bittern.index import FlatIndex
 from bittern.io.toml import check_keys, read_table
@@ -72,6 +73,8 @@ class CodeRanking(Paradigm):
         """Split and preprocess; the training rows must have what makes items relevant."""
         data = prepare_run(protocol, dataset, run)
         protocol.ground_truth.check(data.train)
+        if any(method.learns_from == "classes" for method in protocol.method):
+            Classes(kind="classes").check(data.train)
         return data
 
     def measure(
@@ -281,6 +284,11 @@ def _hasher(protocol: Protocol, cell: Cell, parameters: dict[str, Any]) -> Hashe
 
 
 def _target(protocol: Protocol, cell: Cell, items: SplitSet, train: SplitSet | None = None) -> Any:
+    """What the method learns from; None if it would not look at it."""
+    if not any(_hasher(protocol, cell, point)._takes_y for point in cell.method.points):
+        return None
+    if cell.method.learns_from == "classes":
+        return Classes(kind="classes").target(items, graded=False)
     graded = cell.method.learns_from == "grades"
     return protocol.ground_truth.target(items, graded=graded, train=train)
 

@@ -88,17 +88,23 @@ class Tags(Truth):
 class Ball(Truth):
     """An item within a radius is relevant (3.3.1 of [Moran-2016]).
 
-    By default ``radius`` is such that training rows have ``neighbours`` on average.
+    Without ``radius``, it is the mean distance of ``sample`` training rows to their
+    ``neighbours``-th nearest neighbour ``among`` the training rows (``"train"``) or among as many
+    items as the database has (``"database"``).  The latter also looks at training rows only: if
+    they are a tenth of the database, it takes the distance to a tenth as many neighbours, rounded.
     """
 
     kind: str
     radius: float | None = None
     neighbours: int = 50
     sample: int = 100
+    among: str = "train"
 
     def __post_init__(self) -> None:
         if self.radius is not None and self.radius <= 0:
             raise InputError(f"truth: radius must be greater than 0, got {self.radius}.")
+        if self.among not in ("train", "database"):
+            raise InputError(f"truth: among must be 'train' or 'database', got {self.among!r}.")
 
     def between(
         self, queries: SplitSet, database: SplitSet, train: SplitSet, *, graded: bool = True
@@ -107,14 +113,29 @@ class Ball(Truth):
         radius = self.radius
         if radius is None:
             radius = ball_radius(
-                train.vectors, neighbours=self.neighbours, sample=self.sample, random_state=0
+                train.vectors,
+                neighbours=self._neighbours(len(database), len(train)),
+                sample=self.sample,
+                random_state=0,
             )
         return Relevance.from_ball(queries.vectors, database.vectors, radius)
+
+    def _neighbours(self, n_database: int, n_train: int) -> int:
+        """How many neighbours the ball of a training row holds among the training rows."""
+        if self.among == "train":
+            return self.neighbours
+        scaled = round(self.neighbours * n_train / n_database)
+        if not scaled:
+            raise InputError(
+                f"truth: {n_train:,} training rows are too few for a ball of {self.neighbours} "
+                f"among {n_database:,} items; give more, or a radius."
+            )
+        return scaled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours(Truth):
-    """The k nearest items are relevant (footnote 6, in 3.3.1 of [Moran-2016])."""
+    """The k nearest items are relevant (footnote 6 of section 3.3.1 of [Moran-2016])."""
 
     kind: str
     k: int

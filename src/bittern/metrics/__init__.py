@@ -3,6 +3,7 @@
 from bittern.metrics import significance
 from bittern.metrics.curves import Curve, interpolated_pr_curve, pr_curve
 from bittern.metrics.names import METRICS, MetricName, parse
+from bittern.metrics.overlap import Overlap, truth_overlap
 from bittern.metrics.scores import DEFAULT_METRICS, Score, Scores, evaluate, evaluate_codes
 from bittern.metrics.similarity import rmse
 
@@ -11,6 +12,7 @@ __all__ = [
     "METRICS",
     "Curve",
     "MetricName",
+    "Overlap",
     "Score",
     "Scores",
     "evaluate",
@@ -20,4 +22,5 @@ __all__ = [
     "pr_curve",
     "rmse",
     "significance",
+    "truth_overlap",
 ]

@@ -189,7 +189,7 @@ def extreme_average_precision_of_retrieved(
     return np.where(profile.n_relevant > 0, values, np.nan)
 
 
-def ratio(part: Float64Array, whole: NDArray[np.number]) -> Float64Array:
+def ratio(part: NDArray[np.number], whole: NDArray[np.number]) -> Float64Array:
     """``part / whole``, NaN where ``whole`` is zero."""
     return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
 

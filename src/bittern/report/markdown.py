@@ -11,7 +11,13 @@ from bittern.analysis.curves import Surface
 from bittern.experiments.records import PROTOCOL, Records
 from bittern.moved import renamed
 from bittern.report.choices import CAPTION, choice_header, choice_rows
-from bittern.report.results_table import DIGITS, Entry, ResultsTable, results_table
+from bittern.report.results_table import (
+    DIGITS,
+    Entry,
+    ResultsTable,
+    results_table,
+    second_table,
+)
 from bittern.report.sentences import in_words
 
 DIFFERENT, TIED = "†", "≈"
@@ -29,9 +35,10 @@ def to_markdown(
 ) -> str:
     """Title, what it reproduces and how it differs, tables, images, the summary, the command.
 
-    Below the main table are the values under the best and worst order of tied items and the
-    retrieval by hash tables, if the records have them.  ``heading`` replaces the protocol's
-    title, at a ``level`` of 1 to 6; ``command`` makes these records; ``images`` are files to show.
+    Below the main table are the values under the best and worst order of tied items, the table of
+    the second metric (unless ``metric`` names one), and the retrieval by hash tables, if the
+    records have them.  ``heading`` replaces the protocol's title, at a ``level`` of 1 to 6;
+    ``command`` makes these records; ``images`` are files to show.
     """
     analysis = analyse(records)
     protocol = analysis.protocol
@@ -45,6 +52,7 @@ def to_markdown(
         markdown_text(table.legend_line("Bold:", DIFFERENT, TIED)),
         *(f"![{markdown_text(protocol.title)}]({one})" for one in images),
         _ties(table),
+        *_second(analysis, metric),
         *_surfaces(analysis),
         _choices(analysis),
         markdown_text(in_words(analysis, metric)),
@@ -62,6 +70,12 @@ def markdown_text(text: str) -> str:
 def _table(table: ResultsTable) -> str:
     rows = [[markdown_text(m), *map(_cell, row)] for m, row in table.rows.items()]
     return _drawn(["method", *table.headings], rows)
+
+
+def _second(analysis: Analysis, metric: str | None) -> list[str]:
+    """Caption and table of the second metric."""
+    table = second_table(analysis, metric)
+    return [] if table is None else [f"{markdown_text(table.caption)}.", _table(table)]
 
 
 def _ties(table: ResultsTable) -> str:

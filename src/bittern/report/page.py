@@ -22,7 +22,7 @@ from bittern.report.choices import CAPTION, choice_header, choice_rows
 from bittern.report.figures import FIGURES
 from bittern.report.figures.quality import MEGABYTE, bits_panel
 from bittern.report.gallery import gallery, image_rules
-from bittern.report.results_table import bits_of, number, results_table
+from bittern.report.results_table import bits_of, number, results_table, second_table
 from bittern.report.sentences import leak_check, sentences
 
 if TYPE_CHECKING:
@@ -86,15 +86,15 @@ def page_of(records: Records | Analysis) -> str:
 
 
 def _results(analysis: Analysis) -> Section | None:
-    """The main metric's table with its tests, and the other metrics."""
+    """The main metric's table with its tests, the second metric, and the others."""
     if not len(analysis):
         return None
-    main = results_table(analysis)
-    others = [metric for metric in analysis.protocol.metrics if metric != main.metric]
+    main, others = results_table(analysis), analysis.protocol.metrics[2:]
     values = {
         "main": main,
         "legend": main.legend("bold", "†", "≈"),
         "verdicts": [one for one in main.verdicts if len(one)],
+        "second": second_table(analysis),
         "others": [results_table(analysis, metric, with_tests=False) for metric in others],
     }
     return Section("table", "Table", "Results", "results", values)

@@ -103,12 +103,13 @@ class ResultsTable:
     def legend(self, best: str, different: str, tied: str) -> list[tuple[str, str]]:
         """Each mark that the table uses with its meaning, given how each is written."""
         code = " code" if self.columns[0] else ""
+        alpha = f", α = {self.verdicts[0].alpha:g}" if self.verdicts else ""
         meanings = [
             (best, f"best{code} of its column", any(e.is_best for e in self.entries)),
             (
                 different,
                 f"differs from {self.baseline} (every paired test with enough pairs, "
-                f"Holm-corrected, α = {self.verdicts[0].alpha:g})",
+                f"Holm-corrected{alpha})",
                 any(e.is_different for e in self.entries),
             ),
             (
@@ -161,6 +162,13 @@ def results_table(
     return ResultsTable(metric, analysis.columns, rows, verdicts)
 
 
+def second_table(analysis: Analysis, metric: str | None = None) -> ResultsTable | None:
+    """The protocol's second metric beside its main one; None beside a metric that was asked for."""
+    if metric is not None or len(analysis.protocol.metrics) < 2:
+        return None
+    return results_table(analysis, analysis.protocol.metrics[1], with_tests=False)
+
+
 def missing(analysis: Analysis) -> str:
     """How many cells of the protocol are not measured yet; empty if none."""
     n = len(analysis.records.missing)
@@ -191,16 +199,24 @@ BEST, DIFFERENT, TIED, NOTHING = "*", "†", "≈", "–"
 
 
 def to_text(records: Records | Analysis, metric: str | None = None) -> str:
-    """The main table as plain text, with a legend: methods × lengths, mean ± deviation."""
+    """The main table as plain text, with a legend: methods × lengths, mean ± deviation.
+
+    The table of the second metric follows, unless ``metric`` names one.
+    """
     analysis = analyse(records)
-    table = results_table(analysis, metric)
+    tables = [results_table(analysis, metric), second_table(analysis, metric)]
+    drawn = [_drawn(table) for table in tables if table is not None]
+    return "\n".join(["\n\n".join(drawn), missing(analysis)]).rstrip() + "\n"
+
+
+def _drawn(table: ResultsTable) -> str:
+    """Caption, table and legend."""
     rows = [["method", *table.headings]]
     rows += [[method, *map(_cell, row)] for method, row in table.rows.items()]
     rows[0][1:] = [f"{heading}  " for heading in rows[0][1:]]  # headings end above the digits
     lines = [line.rstrip() for line in aligned(rows)]
     rule = "─" * max(map(len, lines))
-    parts = [table.caption, "", lines[0], rule, *lines[1:], rule, _legend(table), missing(analysis)]
-    return "\n".join(parts).rstrip() + "\n"
+    return "\n".join([table.caption, "", lines[0], rule, *lines[1:], rule, _legend(table)])
 
 
 def _legend(table: ResultsTable) -> str:
