@@ -101,6 +101,8 @@ class Method:
     @property
     def points(self) -> list[dict[str, Any]]:
         """The parameters with every combination of the grid."""
+        if not self.grid:
+            return [self.parameters]
         return [self.parameters | point for point in draw_points(self.grid, None, 0)]
 
 
