@@ -4,8 +4,8 @@
         [--write docs/results] [--only run=0] [--no-run]
 
 Runs every shipped protocol whose data is there by default, quick ones first. Stop it and start it
-again: it resumes. --write replaces the sections of protocols whose records are there, and keeps all
-others. benchmarks/ground_truths.py writes the page about ground truths.
+again: it resumes. --write replaces the sections of these protocols whose records are there, and
+keeps all others. benchmarks/ground_truths.py writes the page about ground truths.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def main() -> None:
             continue
         write_reports(folder, html=folder / "report.html")
     if options.write:
-        write(options.write, options.out)
+        write(options.write, options.out, names)
 
 
 def minutes(name: str) -> float:
@@ -94,10 +94,10 @@ def minutes(name: str) -> float:
     return 0 if found is None else int(found[1]) * (60 if found[2] == "hour" else 1)
 
 
-def write(folder: Path, out: Path) -> None:
+def write(folder: Path, out: Path, names: list[str]) -> None:
     """Write a page for each paper: new sections from records in ``out``, and the old others."""
-    recorded = [name for name in shipped() if (out / name / "protocol.toml").exists()]
-    read = {name: Records.read(out / name) for name in recorded if name != "demo"}
+    recorded = [name for name in names if (out / name / "protocol.toml").exists()]
+    read = {name: Records.read(out / name) for name in recorded}
     found = {name: records for name, records in read.items() if len(records)}
     for paper in PAPERS:
         path = folder / f"{paper}.md"
