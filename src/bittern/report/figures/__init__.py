@@ -22,11 +22,12 @@ from bittern.report.figures.quality import (
     parameter_figure,
 )
 from bittern.report.figures.retrieval import (
+    boxes_figure,
     classes_figure,
     curves_figure,
     tables_figure,
+    ties_figure,
 )
-from bittern.report.figures.ties import boxes_figure, ties_figure
 
 __all__ = ["FIGURES", "FigureKind", "to_svg", "write_figures"]
 

@@ -1,12 +1,16 @@
-"""Figures of what is retrieved: precision and recall, classes, and hash tables."""
+"""Figures of what is retrieved: precision and recall, ties, classes, and hash tables."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import fmean
 
 import numpy as np
+from markupsafe import Markup
 
-from bittern.analysis import Analysis, ClassMeans
+from bittern.analysis import Analysis, ClassMeans, Summary
+from bittern.analysis.boxes import Box
 from bittern.analysis.curves import Surface
 from bittern.metrics import Curve
 from bittern.report.charts import (
@@ -15,13 +19,18 @@ from bittern.report.charts import (
     Frame,
     Panel,
     Scale,
+    Style,
+    box_plot,
     heat_map,
+    join,
     line,
     linear,
     ordinal,
     points,
     row_rules,
     shortened,
+    span,
+    tall_mark,
 )
 from bittern.report.figures.quality import method_styles
 from bittern.report.results_table import bits_of, number
@@ -39,7 +48,13 @@ CURVES = {
     ),
 }
 MOST_MARKS = 40  # points of a line that are marked
-CLASS_ROW, HEAT_ROW = 20, 30  # pixels
+ORDERS = {
+    "best order of ties": Style("c2", "triangle"),
+    "expected": Style("c0", "circle"),
+    "worst order of ties": Style("c1", "flag"),
+}
+TIE_ROW, CLASS_ROW, HEAT_ROW = 26, 20, 30  # pixels
+APART = 0.24  # of a step, between the boxes of a length
 
 
 def curves_figure(analysis: Analysis, kind: str) -> Figure | None:
@@ -59,6 +74,75 @@ def curves_figure(analysis: Analysis, kind: str) -> Figure | None:
     styles = {m: style for m, style in method_styles(analysis).items() if m in shown}
     panels = [_curves_panel(analysis, n, found, title) for n, found in curves.items() if found]
     return Figure(panels, styles, "Precision and recall", [caption], title)
+
+
+def ties_figure(analysis: Analysis) -> Figure | None:
+    """A bar from the pessimistic to the optimistic value of each method, a panel per length.
+
+    A single method is drawn against length: its values under the worst and the best order, and
+    their expectation; by :func:`boxes_figure` alone if that can be drawn.
+    """
+    metric = analysis.main_metric
+    summaries = [s for s in analysis.summaries() if s.spread is not None]
+    if not summaries or not analysis.coded:
+        return None
+    if len(analysis.methods) == 1 and len(analysis.lengths) > 1:
+        if analysis.has_tie_boxes:
+            return None
+        caption = (
+            f"Mean {metric} of {analysis.coded[0]} over runs under the worst order of tied items, "
+            "in expectation over all orders, and under the best; bars run from the lowest run to "
+            "the highest."
+        )
+        return Figure([_ties_by_length(analysis)], ORDERS, "The effect of ties", [caption])
+    values = [value for s in summaries for value in (s.mean, *(s.spread or ()))]
+    scale = linear(values, n_ticks=4)
+    panels = [_ties_panel(analysis, scale, n, _at(summaries, n)) for n in analysis.columns]
+    caption = (
+        f"Each bar runs from the {metric} under the worst order of tied items to the {metric} "
+        "under the best; the point is the expectation over all orders, as in the tables. Where "
+        "the bars of two methods overlap, the order of tied items decides which looks better."
+    )
+    if _database_order(analysis) is not None:
+        caption += f" The stroke is the {metric} with tied items in the order of the database."
+    return Figure(panels, {}, "The effect of ties", [caption])
+
+
+def boxes_figure(analysis: Analysis) -> Figure | None:
+    """Box plots over runs under each order of tied items, a panel per method.
+
+    None unless the protocol asks for both extremes in at least ten runs.
+    """
+    if not analysis.has_tie_boxes:
+        return None
+    boxes = {
+        method: [analysis.tie_boxes(method, n_bits) for n_bits in analysis.lengths]
+        for method in analysis.coded
+    }
+    drawable = {method: found for method, found in boxes.items() if any(map(any, found))}
+    if not drawable:
+        return None
+    ends = [end for found in drawable.values() for three in found for end in _ends(three)]
+    scale, is_alone = linear(ends), len(drawable) == 1
+    panels = [
+        _boxes_panel(analysis, scale, method, found, is_alone) for method, found in drawable.items()
+    ]
+    metric, n_runs = analysis.main_metric, analysis.protocol.runs
+    caption = (
+        f"Mean {metric} of each of {n_runs} runs under the best order of tied items, in "
+        "expectation over all orders, and under the worst. A box spans the middle half of the "
+        "runs, with a line at the median; whiskers reach the last run within 1.5 times its "
+        "height, and points are the runs beyond."
+    )
+    return Figure(
+        panels,
+        ORDERS,
+        "The effect of ties",
+        [caption],
+        "" if is_alone else "Over runs",
+        has_lines=False,
+        layout="wide" if is_alone else "",
+    )
 
 
 def classes_figure(analysis: Analysis) -> Figure | None:
@@ -111,6 +195,112 @@ def _curves_panel(
             drawn.append(points(frame, at, styles[method], size=2.6))
     methods = ", ".join(curves)
     label = f"Precision against recall, {title.lower()}, {bits_of(n_bits)}: {methods}."
+    return frame.draw(label, *drawn)
+
+
+def _database_order(analysis: Analysis) -> tuple[Summary, ...] | None:
+    """The main metric with ties in the order of the database, if the protocol asks for it."""
+    name = f"{analysis.main_metric}:database-order"
+    return analysis.summaries(name) if name in analysis.protocol.metrics else None
+
+
+def _stroke(frame: Frame, value: float | None, y: float, style: Style) -> Markup | None:
+    if value is None:
+        return None
+    return tall_mark(frame, (value, y), style, f"in database order: {number(value)}")
+
+
+def _ends(boxes: Sequence[Box | None]) -> list[float]:
+    return [end for box in boxes if box for end in (box.low, box.high, *box.outliers)]
+
+
+def _boxes_panel(
+    analysis: Analysis,
+    scale: Scale,
+    method: str,
+    found: Sequence[Sequence[Box | None]],
+    is_alone: bool,
+) -> Panel:
+    lengths = analysis.lengths
+    frame = Frame(
+        ordinal([str(n) for n in lengths]),
+        scale,
+        "bits",
+        analysis.main_metric,
+        "" if is_alone else method,
+        width=560 if is_alone else 360,
+        height=340 if is_alone else 260,
+    )
+    drawn, labels = [], []
+    for place, (n_bits, boxes) in enumerate(zip(lengths, found, strict=True)):
+        for i, ((name, style), box) in enumerate(zip(ORDERS.items(), boxes, strict=False)):
+            if box is None:
+                continue
+            x = place + APART * (i - 1)
+            labels.append(
+                f"{name}, {n_bits} bits: median {number(box.median)}, "
+                f"quartiles {number(box.first)} and {number(box.third)}, "
+                f"whiskers {number(box.low)} and {number(box.high)}"
+            )
+            five = (box.low, box.first, box.median, box.third, box.high)
+            drawn.append(box_plot(frame, x, five, style, labels[-1], width=22 if is_alone else 12))
+            titles = [f"{name}, {n_bits} bits: {number(value)}" for value in box.outliers]
+            drawn.append(points(frame, [(x, v) for v in box.outliers], style, titles, size=2.4))
+    label = f"{analysis.main_metric} of {method} over runs. {'; '.join(labels)}."
+    return frame.draw(label, *drawn)
+
+
+def _ties_by_length(analysis: Analysis) -> Panel:
+    metric, method, lengths = analysis.main_metric, analysis.coded[0], analysis.lengths
+    nothing = [(math.nan,)] * len(ORDERS)
+    runs = [analysis.tied_runs(method, n_bits) or nothing for n_bits in lengths]
+    every = [value for at_length in runs for values in at_length for value in values]
+    frame = Frame(
+        ordinal([str(n) for n in lengths]), linear(every), "bits", metric, width=480, height=310
+    )
+    drawn, labels = [], []
+    for i, (name, style) in enumerate(ORDERS.items()):
+        values = [at_length[i] for at_length in runs]
+        at = [(place + 0.12 * (i - 1), fmean(of)) for place, of in enumerate(values)]
+        titles = [f"{name}, {n} bits: {number(y)}" for n, (_, y) in zip(lengths, at, strict=True)]
+        labels += titles
+        drawn += [
+            span(frame, (x, min(of)), (x, max(of)), style)
+            for (x, _), of in zip(at, values, strict=True)
+        ]
+        drawn += [line(frame, at, style), points(frame, at, style, titles, size=4)]
+    label = f"{metric} of {method} by the order of tied items. {'; '.join(labels)}."
+    return frame.draw(label, *drawn)
+
+
+def _at(summaries: Sequence[Summary], n_bits: int | None) -> list[Summary]:
+    """Those of a length, and those of methods without codes, each method once."""
+    return list({s.method: s for s in summaries if s.n_bits in (n_bits, None)}.values())
+
+
+def _ties_panel(
+    analysis: Analysis, scale: Scale, n_bits: int | None, found: Sequence[Summary]
+) -> Panel:
+    metric, styles = analysis.main_metric, method_styles(analysis)
+    rows = list(reversed(analysis.methods))
+    height = TIE_ROW * len(rows) + 78
+    frame = Frame(scale, ordinal(rows), metric, title=bits_of(n_bits), height=height)
+    plain = {(s.method, s.n_bits): s.mean for s in _database_order(analysis) or ()}
+    drawn, titles = [], []
+    for s in found:
+        if s.spread is None:
+            continue
+        y, style = float(rows.index(s.method)), styles[s.method]
+        low, high = s.spread
+        titles.append(f"{s.method}: {number(s.mean)}, between {number(low)} and {number(high)}")
+        drawn.append(
+            join(
+                span(frame, (low, y), (high, y), style),
+                points(frame, [(s.mean, y)], style, titles[-1:], size=4),
+                _stroke(frame, plain.get((s.method, s.n_bits)), y, style),
+            )
+        )
+    label = f"Tie spread of {metric} at {bits_of(n_bits)}. {'; '.join(titles)}."
     return frame.draw(label, *drawn)
 
 
