@@ -118,7 +118,7 @@ def write(folder: Path, out: Path, names: list[str]) -> None:
 def write_page(path: Path, mark: str, new: dict[str, str]) -> None:
     """Write the sections of a page in the order of the protocols; keep those that are not new."""
     old = old_sections(path.read_text(encoding="utf-8"), mark)
-    others = [AGAINST] if AGAINST in new else [name for name in old if name not in shipped()]
+    others = [name for name in old | new if name not in shipped()]
     known = [name for name in (*shipped(), *others) if name in old or name in new]
     kept = [name for name in known if name not in new]
     texts = [new[name] if name in new else old[name] for name in known]
