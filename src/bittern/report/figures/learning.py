@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,7 @@ from bittern.report.charts import (
 from bittern.report.results_table import bits_of, number
 
 ASIDE = 0.5  # how far lengths stand apart, of a step between values
+MOST_TICKS = 6  # of the epochs
 FEW = 15  # epochs that are also shown as points
 CURVES = {  # of a training, by their names in records
     "train_exact": ("training rows, exact", Style("c0", "")),
@@ -68,8 +70,8 @@ def training_figure(analysis: Analysis) -> Figure:
     caption = (
         "The metric after each epoch, without dropout. A gap between the solid lines, training "
         "rows above held-out rows, is overfitting; a low line of training rows is underfitting. A "
-        "gap between a solid and a dashed line is the gap between the metric and its relaxation, "
-        "which is what training maximises."
+        "gap between a solid and a dashed line is that between the metric and its relaxation, "
+        "which has gradients."
     )
     trials = [one.method for one in trainings if one.is_trial]
     if trials:
@@ -160,7 +162,10 @@ def _training_panel(training: Training) -> Panel:
 
 
 def _epochs(n: int) -> Scale:
-    return linear([0.0, float(n)]) if n > 1 else ordinal(["", "1"])
+    """From 0 to n, with a few ticks at whole epochs."""
+    steps = (first * 10**power for power in itertools.count() for first in (1, 2, 5))
+    step = next(step for step in steps if n <= MOST_TICKS * step)
+    return Scale(0.0, float(n), tuple((float(i), f"{i:,}") for i in range(0, n + 1, step)))
 
 
 def _curve(frame: Frame, name: str, values: Sequence[float]) -> Markup:
