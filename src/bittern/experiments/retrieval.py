@@ -224,8 +224,6 @@ def _choose(protocol: Protocol, cell: Cell, data: RunData) -> Choice:
         return cell.choice
     if protocol.search is not None and cell.needs_search:
         raise InputError(f"{cell.name}: its parameters are not chosen yet; run the search first.")
-    if not cell.method.grid:
-        return Choice(cell.method.parameters)
     points = cell.method.points
     if len(points) == 1:
         return Choice(points[0])
