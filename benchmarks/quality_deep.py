@@ -1,15 +1,16 @@
-"""Hash functions trained by gradients: five experiments, each one command.
+"""Hash functions trained by gradients: six experiments, each one command.
 
     python benchmarks/quality_deep.py table1    # CIFAR-10 network features: Table 1 and Figure 2
     python benchmarks/quality_deep.py steps     # what improves talr on these features
     python benchmarks/quality_deep.py pixels    # end to end from CIFAR-10 and Fashion-MNIST pixels
+    python benchmarks/quality_deep.py end-to-end  # talr, dtsh and dpsh alike, both settings
     python benchmarks/quality_deep.py graded    # NDCG on Corel-5K and on graded balls over GIST
     python benchmarks/quality_deep.py ablation  # form, bins, batch, α
 
-with ``--root DATA`` (for pixels and steps also ``--pixels FOLDER``, where CIFAR-10's own batches
-and Fashion-MNIST's files are), ``--write docs/results/hashing.md`` and ``--figures docs/images``.
+with ``--root DATA`` (for pixels, end-to-end and steps also ``--pixels FOLDER``, where CIFAR-10's own
+batches and Fashion-MNIST's files are), ``--write docs/results/hashing.md`` and ``--figures docs/images``.
 Every finished cell is stored under ``build/quality_deep``, so a stopped run resumes; a cell of
-``pixels`` resumes within its training.
+``pixels`` and of ``end-to-end`` resumes within its training.
 
 ``table1`` chooses the hyper-parameters of dpsh, dtsh and talr from grids of one size, on a held-out
 fifth of the training rows of run 0; it looks at no query and no other row.
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deep.ablation import ablation
+from deep.end_to_end import end_to_end
 from deep.graded import graded
 from deep.pixels import pixels
 from deep.scores import RUNS
@@ -34,6 +36,7 @@ EXPERIMENTS: dict[str, Callable[[argparse.Namespace], list[Section]]] = {
     "table1": table1,
     "steps": steps,
     "pixels": pixels,
+    "end-to-end": end_to_end,
     "graded": graded,
     "ablation": ablation,
 }

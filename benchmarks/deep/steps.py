@@ -45,7 +45,7 @@ def steps(options: argparse.Namespace) -> list[Section]:
         raise SystemExit("steps needs --pixels FOLDER with CIFAR-10 in it.")
     folder = options.cells
     cut_cifar10(options.root, folder, "cnn", RUNS)
-    cut_pixels(options.pixels, folder / "s1", "s1")
+    cut_pixels(options.pixels, folder / "cifar10", "cifar10")
     compute_views(folder)
     wanted: list[tuple[object, ...]] = [
         ("steps", number, run) for run in options.runs for number in range(len(STEPS))
@@ -68,12 +68,12 @@ def steps(options: argparse.Namespace) -> list[Section]:
 
 def compute_views(folder: Path) -> None:
     """Features of every image in every view, and of the variants of training images."""
-    images = np.load(folder / "s1" / "images.npy", mmap_mode="r")
+    images = np.load(folder / "cifar10" / "images.npy", mmap_mode="r")
     for view, (crop, mirrored) in VIEWS.items():
         seen = images[:, :, ::-1] if mirrored else images
         compute(folder / f"view-{view}.npy", seen, crop)
     for run in RUNS:
-        with np.load(folder / "s1" / f"{run}.npz") as sets:
+        with np.load(folder / "cifar10" / f"{run}.npz") as sets:
             train = np.array(images[sets["train"]])
         rng = np.random.default_rng(run)
         variants = [shifted_and_mirrored(train, rng) for _ in range(N_VARIANTS)]
@@ -116,5 +116,5 @@ def averaged(
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The sets with features of these views, averaged."""
     rows = np.mean([np.load(folder / f"view-{view}.npy") for view in views], axis=0)
-    with np.load(folder / "s1" / f"{run}.npz") as positions:
+    with np.load(folder / "cifar10" / f"{run}.npz") as positions:
         return {name: (rows[positions[name]], labels) for name, (_, labels) in sets.items()}
