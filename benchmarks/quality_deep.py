@@ -7,8 +7,8 @@
     python benchmarks/quality_deep.py graded    # NDCG on Corel-5K and on graded balls over GIST
     python benchmarks/quality_deep.py ablation  # form, bins, batch, α
 
-with ``--root DATA`` (for pixels, end-to-end and steps also ``--pixels FOLDER``, where the batches of
-CIFAR-10 and the files of Fashion-MNIST are), ``--write docs/results/hashing.md`` and ``--figures
+with ``--root DATA`` (for pixels, end-to-end and steps also ``--pixels FOLDER`` with the batches of
+CIFAR-10 and the files of Fashion-MNIST), ``--write docs/results/hashing.md`` and ``--figures
 docs/images``.
 Every finished cell is stored under ``build/quality_deep``, so a stopped run resumes; a cell of
 ``pixels`` and of ``end-to-end`` resumes within its training.
