@@ -67,8 +67,8 @@ def relaxed_ap(relevant: Tensor, total: Tensor, form: str = "simplified") -> Ten
 
       The logarithm stands for :math:`\sum 1/t` over the ranks t of the tie, which is larger by
       between :math:`1/C_d` and :math:`1/(C_{d-1} + 1)`; for a tie of one item the logarithm is 0.
-      For bins that hold less than one item, ρ, the probability that another item of the tie is
-      relevant, is clipped to 0 … 1, and the logarithm to at least 0.
+      ρ is the probability that another item of the tie is relevant; it is 0 where the bin holds
+      less than one relevant item, and at most 1.  The logarithm is at least 0.
     - ``"midpoint"``: the same with :math:`\ln \frac{C_d + 1/2}{C_{d-1} + 1/2}`, whose limits are
       half a rank outside; its error is :math:`O(1/t^2)`, even for ties of one item.  This form is
       ours.
