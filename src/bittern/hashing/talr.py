@@ -33,8 +33,8 @@ class TALR(GradientHasher):
     :class:`~bittern.hashing.deep.hasher.GradientHasher` explains the other parameters, of the
     network and its training.
 
-    The paper trains VGG-F by stochastic gradient ascent; its released code has a momentum of 0.9 and
-    a constant rate (``optimiser="sgd"``, ``schedule="constant"``).
+    The paper trains VGG-F by stochastic gradient ascent; its released code has a momentum of 0.9
+    and a constant rate (``optimiser="sgd"``, ``schedule="constant"``).
 
     Reference: [He-Cakir-Bargal-Sclaroff-2018].
     """
