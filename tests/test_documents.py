@@ -282,6 +282,9 @@ def test_the_python_and_the_protocol_about_experiments_run(tmp_path):
     said = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
     assert "lsh" in said.stdout and "itq" in said.stdout
-    (protocol,) = blocks(page, "toml")
+    protocol, search = blocks(page, "toml")
     cells = bittern.experiments.cells_of(bittern.experiments.Protocol.of(tomllib.loads(protocol)))
     assert len(cells) == 10 * (1 + 3 + 3)
+    with_search = tomllib.loads(protocol) | tomllib.loads(search)
+    trials = bittern.experiments.trials_of(bittern.experiments.Protocol.of(with_search))
+    assert len(trials) == 2 * 3 * 12 * 2, "methods, lengths, points and repeats"

@@ -291,7 +291,7 @@ def test_too_few_held_out_rows_are_one_sentence(data):
 class Watching(ITQ):
     """A hasher with the curves of a gradient-trained one."""
 
-    watches_held_out = True
+    watches_held_out = needs_y = True
 
     def fit(self, X, y=None, held_out=None):
         """Learn as ITQ does, and make curves up."""

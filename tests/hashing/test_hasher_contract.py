@@ -32,7 +32,7 @@ SUPERVISED = [name for name in NAMES if HASHERS[name].needs_y]
 
 #: Shorter training than by default: the contract is not about quality.
 QUICK = {
-    **{name: {"n_epochs": 15, "learning_rate": 0.05} for name in ("dpsh", "dtsh", "talr")},
+    **{name: {"n_epochs": 15, "learning_rate": 0.05} for name in ("dpsh", "dtsh", "csq", "talr")},
     "bre": {"n_sweeps": 1, "n_landmarks": 10, "n_pairs": 20},
     "ksh": {"n_steps": 20},
     "fasthash": {"n_sweeps": 1, "n_trees": 10},
@@ -63,7 +63,7 @@ def fitted(request):
 def test_the_table_is_that_of_the_papers():
     published = {
         "lsh", "sklsh", "klsh", "pcah", "itq", "itq-cca", "sh", "agh", "sth", "isohash", "dbq",
-        "bre", "ksh", "sdh", "machash", "fasthash", "structhash", "dpsh", "dtsh", "talr",
+        "bre", "ksh", "sdh", "machash", "fasthash", "structhash", "dpsh", "dtsh", "csq", "talr",
     }  # fmt: skip
     assert published <= set(NAMES)
     assert all(HASHERS[name].name == name for name in NAMES)
