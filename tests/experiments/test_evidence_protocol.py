@@ -253,6 +253,7 @@ def test_words_that_name_a_category_are_withheld(root):
         ({"evidence": {"features": ["gist", "gist"]}}, InputError, "distinct"),
         ({"evidence": {"k": 0}}, InputError, "k must"),
         ({"evidence": {"partition": "trainin"}}, UnknownNameError, "'training'"),
+        ({"metrics": ["ap:database-order"]}, InputError, "is for rankings by codes"),
         ({"split": "improved"}, UnknownNameError, "corel, trecvid"),
         ({"truth": {"kind": "tags"}}, InputError, "truth"),
     ],
