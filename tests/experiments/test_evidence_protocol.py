@@ -280,6 +280,7 @@ def test_words_that_name_a_category_are_withheld(root):
         ({"evidence": {"topics": "word"}}, UnknownNameError, "'words'"),
         ({"evidence": {"features": ["boosted-gits"]}}, UnknownNameError, "boosted-gist"),
         ({"evidence": {"partition": "trainin"}}, UnknownNameError, "'training'"),
+        ({"metrics": ["ap:database-order"]}, InputError, "is for rankings by codes"),
         ({"split": "improved"}, UnknownNameError, "corel, trecvid"),
         ({"truth": {"kind": "tags"}}, InputError, "truth"),
     ],
