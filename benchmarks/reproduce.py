@@ -85,7 +85,7 @@ def main() -> None:
             continue
         write_reports(folder, html=folder / "report.html")
     if options.write:
-        write(options.write, options.out, names)
+        write(options.write, options.out, names, whole=not options.names)
 
 
 def minutes(name: str) -> float:
@@ -94,8 +94,11 @@ def minutes(name: str) -> float:
     return 0 if found is None else int(found[1]) * (60 if found[2] == "hour" else 1)
 
 
-def write(folder: Path, out: Path, names: list[str]) -> None:
-    """Write a page for each paper: new sections from records in ``out``, and the old others."""
+def write(folder: Path, out: Path, names: list[str], whole: bool) -> None:
+    """Write a page for each paper: new sections from records in ``out``, and the old others.
+
+    The comparison of AUPRC and mAP over all experiments is written only if the ``whole`` is.
+    """
     recorded = [name for name in names if (out / name / "protocol.toml").exists()]
     read = {name: Records.read(out / name) for name in recorded}
     found = {name: records for name, records in read.items() if len(records)}
@@ -109,7 +112,7 @@ def write(folder: Path, out: Path, names: list[str]) -> None:
         if paper == "methodology" and set(SPLITS) <= found.keys():
             differences = compare_experiments(*(found[name] for name in SPLITS))
             new[AGAINST] = differences_to_markdown(differences, level=2, heading=AGAINST)
-        if paper == "methodology" and (compared := areas(found)).cells:
+        if paper == "methodology" and whole and (compared := areas(found)).cells:
             new[AREAS] = compared.text().removeprefix("#")  # level 2
         if new:
             write_page(path, f"reproduce-{paper}", new)
