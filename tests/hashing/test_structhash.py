@@ -166,3 +166,25 @@ def test_the_saved_trees_give_the_bits_that_were_learned(tmp_path, learner, dtyp
     hasher.save(tmp_path / "model.npz")
     again = bt.hashing.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(again.transform(X), hasher.transform(X))
+
+
+def test_trees_of_earlier_files_are_read(tmp_path):
+    # Complete trees, as they were stored: the children of node m are 2m + 1 and 2m + 2, rows go
+    # right if a value exceeds the threshold, and leaves hold the bits.
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((50, 4))
+    hasher = StructHash(3, learner="tree").fit(rows, np.arange(50) % 2)
+    for name in ("left_", "right_", "value_", "roots_", "first_"):
+        delattr(hasher, name)
+    hasher.feature_ = rng.integers(0, 4, (3, 7)).astype(np.int32)
+    hasher.threshold_ = rng.standard_normal((3, 7))
+    hasher.leaf_ = rng.random((3, 8)) < 0.5
+    hasher.save(tmp_path / "old.npz")
+    found = bt.hashing.load(tmp_path / "old.npz").transform(rows)
+    for i, row in enumerate(rows):
+        for bit in range(3):
+            node = 0
+            for _ in range(3):
+                right = row[hasher.feature_[bit, node]] > hasher.threshold_[bit, node]
+                node = 2 * node + 1 + int(right)
+            assert found[i, bit] == hasher.leaf_[bit, node - 7]

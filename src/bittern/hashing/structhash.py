@@ -171,7 +171,15 @@ class StructHash(Hasher):
             centred = X - self.mean_.astype(X.dtype)
             slack = SLACK * np.finfo(X.dtype).eps  # training rows vary by 1 along a direction
             return centred @ self.projection_.astype(X.dtype) > self.offset_ + slack
-        return Forest.of(self).sums(X) > 0
+        return self._forest().sums(X) > 0
+
+    def _forest(self) -> Forest:
+        """The trees; files of earlier versions have complete ones, with bits at their leaves."""
+        if not hasattr(self, "leaf_"):
+            return Forest.of(self)
+        leaves = np.where(self.leaf_, 1.0, -1.0)
+        trees = zip(self.feature_, self.threshold_, leaves, strict=True)
+        return Forest.joined(Forest.complete(*tree) for tree in trees)
 
 
 def _next_function(
