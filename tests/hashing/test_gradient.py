@@ -455,6 +455,8 @@ def test_followed_rows_change_nothing():
 
 
 def test_held_out_rows_are_checked():
+    with pytest.raises(bt.InputError, match="held_out must be a tuple of rows and targets"):
+        TALR(**QUICK).fit(X, Y, held_out=X)
     with pytest.raises(bt.InputError, match="held_out: y must have one entry for each row"):
         TALR(**QUICK).fit(X, Y, held_out=(X[:5], Y[:4]))
     with pytest.raises(bt.InputError, match=r"3 .*8"):

@@ -141,6 +141,10 @@ class GradientHasher(Hasher):
 
         ``held_out`` are rows and targets that nothing is learned from; ``curves_`` follows them.
         """
+        if held_out is not None and (not isinstance(held_out, tuple) or len(held_out) != 2):
+            raise InputError(
+                f"{self._title}: held_out must be a tuple of rows and targets, (X, y)."
+            )
         self._held_out = held_out
         try:
             return super().fit(X, y)
