@@ -29,7 +29,6 @@ class DTSH(GradientHasher):
     margin: float | None = None
 
     name = "dtsh"
-    _largest_default_batch = 200  # the number of triplets grows with its cube
 
     def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
         from bittern.hashing.objectives import dtsh_loss

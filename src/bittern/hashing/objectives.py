@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from bittern.checks import check_choice, check_count
+from bittern.kernels.triplets import triplet_likelihood
 from bittern.registry import Registry
 
 Objective = Callable[..., Tensor]
@@ -206,11 +207,7 @@ def dtsh_loss(
     theta = logits @ logits.T / 2
     margin = logits.shape[1] / 2 if margin is None else margin
     levels = gains.clone().fill_diagonal_(-1)
-    query, nearer = (levels > 0).nonzero(as_tuple=True)
-    shortfall = margin - theta[query, nearer, None] + theta[query]
-    counted = (levels[query] < gains[query, nearer, None]) & (levels[query] >= 0)
-    n_triplets = counted.sum().clamp(min=1)
-    loss = torch.where(counted, softplus(shortfall), 0).sum() / n_triplets
+    loss = _Triplets.apply(theta, levels, margin)  # type: ignore[no-untyped-call]
     return loss + eta * quantisation(logits)
 
 
@@ -289,6 +286,25 @@ class _SoftCounts(torch.autograd.Function):
         slope = slope.reshape(len(slope), -1)
         steps = torch.cat((slope[:, 1:] - slope[:, :-1], slope[:, :1]), dim=1) / context.width
         return steps.gather(1, place), None, None, None, None
+
+
+class _Triplets(torch.autograd.Function):
+    """The mean of ln(1 + exp(m - θ_qp + θ_qn)) over the triplets; 0 if there are none."""
+
+    @staticmethod
+    def forward(context: Any, theta: Tensor, levels: Tensor, margin: float) -> Tensor:
+        """Sum by a kernel, which gives the slopes too."""
+        slopes = np.zeros(theta.shape)
+        total, count = triplet_likelihood(
+            theta.detach().cpu().numpy(), levels.cpu().numpy(), float(margin), slopes
+        )
+        context.slopes = torch.from_numpy(slopes / max(count, 1)).to(theta)
+        return theta.new_tensor(total / max(count, 1))
+
+    @staticmethod
+    def backward(context: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        """The chain rule."""
+        return slopes[0] * context.slopes, None, None
 
 
 def _without_self(levels: Tensor, n_levels: int) -> Tensor:

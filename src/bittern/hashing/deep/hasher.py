@@ -79,7 +79,7 @@ class GradientHasher(Hasher):
     for a single layer and to 0.001 otherwise.  ``n_epochs`` defaults to 50, or to more if those
     would be fewer than 500 steps; ``n_steps`` asks for the epochs nearest to that many steps
     instead, so that batches of different sizes compare.  ``batch_size`` defaults to a tenth of the
-    rows, between 100 and 500 (200 for triplets); if there are classes and batches are ``balanced``,
+    rows, between 100 and 500; if there are classes and batches are ``balanced``,
     a batch has equally many rows of each class.  With ``averaging`` above 0, the network is the
     mean of the weights over that last share of the steps.
 
@@ -134,7 +134,6 @@ class GradientHasher(Hasher):
     needs_y = True
     watches_held_out = True
     _metric = "ap"  # of validation
-    _largest_default_batch = 500
 
     def fit(self, X: Any, y: Any = None, *, held_out: tuple[Any, Any] | None = None) -> Self:
         """Learn from rows X with their labels, tags or Relevance y.
@@ -384,7 +383,7 @@ class GradientHasher(Hasher):
         """How to train on n rows, with defaults filled in."""
         from bittern.hashing.deep.training import TrainingSettings
 
-        size = self.batch_size or min(self._largest_default_batch, max(100, n // 10))
+        size = self.batch_size or min(500, max(100, n // 10))
         rate = self.learning_rate or (RATES[self.network] if self._takes_vectors else RATE)
         per_epoch = max(1, n // size)
         n_epochs = self.n_epochs or max(EPOCHS, math.ceil(STEPS / per_epoch))
