@@ -350,6 +350,12 @@ def test_variants_are_shifted_and_mirrored_images():
     assert len(found) == 50, "all shifts by up to two pixels, mirrored or not, and nothing else"
 
 
+def test_bins_as_a_share_of_the_bits():
+    whole, share = (TALR(**QUICK | {"n_bins": n}).fit(X, Y) for n in (QUICK["n_bits"] // 2, 0.5))
+    np.testing.assert_array_equal(whole.logits(X), share.logits(X))
+    assert not np.array_equal(whole.logits(X), TALR(**QUICK).fit(X, Y).logits(X))
+
+
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
@@ -360,6 +366,7 @@ def test_variants_are_shifted_and_mirrored_images():
         ({"alpha": 3.0}, "alpha must be two numbers"),
         ({"alpha": (0, 1)}, "alpha must be above 0"),
         ({"n_bins": 0}, "n_bins must be"),
+        ({"n_bins": 1.5}, "n_bins must be a whole number, or a share of the bits"),
         ({"dropout": 1.0}, "dropout must be less than 1"),
         ({"validation": -0.1}, "validation must be at least 0"),
         ({"patience": 3}, "patience needs a share of rows for validation"),

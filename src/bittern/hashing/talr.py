@@ -25,8 +25,8 @@ class TALR(GradientHasher):
     ``objective`` is ``"ap"`` (two rows are relevant or not) or ``"ndcg"`` (gains matter: those of a
     Relevance, or the number of shared tags).  ``alpha`` is the steepness at the beginning and at
     the end of training, and grows linearly in between.  ``n_bins`` is the number of soft counts
-    beyond distance 0, by default ``n_bits``; an item counts in the bins less than ``delta``
-    spacings away.  ``form`` replaces the sum over the ranks of a tie: ``"simplified"`` by its
+    beyond distance 0, by default ``n_bits``, or a share of ``n_bits`` if it is a fraction such as
+    0.5; an item counts in the bins less than ``delta`` spacings away.  ``form`` replaces the sum over the ranks of a tie: ``"simplified"`` by its
     middle term, ``"integral"`` as in the paper's equations 7 and 8, ``"midpoint"`` by a closer
     integral.  ``eta`` times the mean squared difference of the logits from their signs is added, as
     in DPSH and DTSH; the paper has no such term.
@@ -41,7 +41,7 @@ class TALR(GradientHasher):
 
     objective: str = "ap"
     alpha: tuple[float, float] = (1.0, 4.0)
-    n_bins: int | None = None
+    n_bins: int | float | None = None
     delta: int = 1
     eta: float = 0.0
     form: str = "simplified"
@@ -58,7 +58,7 @@ class TALR(GradientHasher):
         from bittern.hashing.objectives import OBJECTIVES
 
         first, last = self.alpha
-        options = dict(n_bins=self.n_bins, delta=self.delta, form=self.form)
+        options = dict(n_bins=self._n_bins, delta=self.delta, form=self.form)
         loss = OBJECTIVES[self.objective]
         return 1 - loss(logits, gains, alpha=first + (last - first) * t, **options)
 
@@ -73,7 +73,13 @@ class TALR(GradientHasher):
             )
         for value in self.alpha:
             check_number(value, f"{self._title}: alpha", above=0)
-        if self.n_bins is not None:
+        if isinstance(self.n_bins, float):
+            if not 0 < self.n_bins <= 1:
+                raise InputError(
+                    f"{self._title}: n_bins must be a whole number, or a share of the bits between "
+                    f"0 and 1, got {self.n_bins!r}."
+                )
+        elif self.n_bins is not None:
             check_count(self.n_bins, f"{self._title}: n_bins")
         check_count(self.delta, f"{self._title}: delta")
         check_number(self.eta, f"{self._title}: eta", least=0)
@@ -81,3 +87,9 @@ class TALR(GradientHasher):
     @property
     def _metric(self) -> str:  # type: ignore[override]
         return self.objective
+
+    @property
+    def _n_bins(self) -> int | None:
+        if isinstance(self.n_bins, float):
+            return max(1, round(self.n_bins * self.n_bits))
+        return self.n_bins
