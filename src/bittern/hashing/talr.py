@@ -25,11 +25,11 @@ class TALR(GradientHasher):
     ``objective`` is ``"ap"`` (two rows are relevant or not) or ``"ndcg"`` (gains matter: those of a
     Relevance, or the number of shared tags).  ``alpha`` is the steepness at the beginning and at
     the end of training, and grows linearly in between.  ``n_bins`` is the number of soft counts
-    beyond distance 0, by default ``n_bits``, or a share of ``n_bits`` if it is a fraction such as
-    0.5; an item counts in the bins less than ``delta`` spacings away.  ``form`` replaces the sum over the ranks of a tie: ``"simplified"`` by its
-    middle term, ``"integral"`` as in the paper's equations 7 and 8, ``"midpoint"`` by a closer
-    integral.  ``eta`` times the mean squared difference of the logits from their signs is added, as
-    in DPSH and DTSH; the paper has no such term.
+    beyond distance 0, by default ``n_bits``; a fraction such as 0.5 is a share of ``n_bits``.  An
+    item counts in the bins less than ``delta`` spacings away.  ``form`` replaces the sum over the
+    ranks of a tie: ``"simplified"`` by its middle term, ``"integral"`` as in the paper's equations
+    7 and 8, ``"midpoint"`` by a closer integral.  ``eta`` times the mean squared difference of the
+    logits from their signs is added, as in DPSH and DTSH; the paper has no such term.
     :class:`~bittern.hashing.deep.hasher.GradientHasher` explains the other parameters, of the
     network and its training.
 
