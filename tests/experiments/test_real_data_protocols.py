@@ -35,9 +35,10 @@ def bittern(tmp_path, monkeypatch, capsys):
 
 
 def shorter(protocol):
-    """Few epochs of the methods that train by gradients."""
+    """Few epochs of the methods that train by gradients, and one point of their grids."""
     labels = [label for label in protocol.labels if label in DEEP]
-    return [f"method.{label}.parameters.n_epochs=2" for label in labels]
+    points = ["search.points=1"] if protocol.search else []
+    return [f"method.{label}.parameters.n_epochs=2" for label in labels] + points
 
 
 def words_of(changes):
@@ -67,6 +68,7 @@ def test_a_protocol_for_real_data_runs_to_the_end_of_its_table(name, bittern, tm
 def test_a_protocol_for_real_data_has_the_methods_of_its_stand_in(real, stand_in):
     one, other = (Protocol.load(shipped()[name]) for name in (real, stand_in))
     assert one.method == other.method and one.truth == other.truth
+    assert one.search == other.search
     assert one.n_bits == other.n_bits and one.significance == other.significance
     assert stand_in in one.differs and real in other.differs
 

@@ -7,6 +7,7 @@ import torch
 import bittern as bt
 from bittern.hashing.objectives import (
     FORMS,
+    MEANS,
     OBJECTIVES,
     _li,
     ap_loss,
@@ -82,13 +83,28 @@ def test_pairs_at_the_ends_of_the_range_count_once():
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["ap", "ndcg"])
-def test_gradients_of_the_relaxed_metrics(name, form):
+@pytest.mark.parametrize("mean", MEANS)
+def test_gradients_of_the_relaxed_metrics(name, form, mean):
     logits, gains = batch(m=9, n_bits=5, graded=name == "ndcg")
+    options = dict(alpha=0.7, form=form, mean=mean)
     for n_bins in (5, 3):
         torch.autograd.gradcheck(
-            lambda u, n=n_bins: OBJECTIVES[name](u, gains, alpha=0.7, n_bins=n, form=form),
+            lambda u, n=n_bins: OBJECTIVES[name](u, gains, n_bins=n, **options),
             logits.requires_grad_(),
         )
+
+
+@pytest.mark.parametrize("name", ["ap", "ndcg"])
+def test_the_geometric_mean_of_exact_values(name):
+    logits, gains = batch(graded=name == "ndcg")
+    gains[3] = gains[:, 3] = 0  # a query without relevant rows
+    codes = bt.Codes.from_bits(logits.numpy() > 0)
+    truth = bt.Relevance.from_matrix(gains.numpy()).excluding(np.arange(len(gains)))
+    exact = bt.evaluate(codes, codes, truth, [name])[name].per_query
+    options = dict(alpha=1e6, form="midpoint", mean="geometric")
+    found = torch.exp(-OBJECTIVES[name](logits.sign(), gains, **options)).item()
+    assert np.isnan(exact).sum() == 1
+    assert found == pytest.approx(np.exp(np.nanmean(np.log(exact))), rel=0.02)
 
 
 @pytest.mark.parametrize("name", ["dpsh", "dtsh"])

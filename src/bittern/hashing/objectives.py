@@ -30,6 +30,8 @@ Objective = Callable[..., Tensor]
 
 #: Ways to replace a sum over the ranks of a tie.
 FORMS = ("simplified", "integral", "midpoint")
+#: Means over the queries of a batch.
+MEANS = ("arithmetic", "geometric")
 TINY = 1e-6  # items; smaller counts are 0
 
 
@@ -41,16 +43,18 @@ def ap_loss(
     n_bins: int | None = None,
     delta: int = 1,
     form: str = "simplified",
+    mean: str = "arithmetic",
 ) -> Tensor:
     """One minus the mean relaxed AP of the rows, each a query for the others.
 
-    Rows to which nothing is relevant are left out of the mean; :func:`soft_counts` explains
-    ``n_bins`` and ``delta``, :func:`relaxed_ap` ``form``.
+    With a ``mean`` that is "geometric", minus the logarithm of the geometric mean instead.  Rows to
+    which nothing is relevant are left out; :func:`soft_counts` explains ``n_bins`` and ``delta``,
+    :func:`relaxed_ap` ``form``.
     """
     levels = _without_self((gains > 0).long(), 2)
     distances = relaxed_distances(logits, alpha)
     counts = soft_counts(distances, levels, 2, logits.shape[1], n_bins, delta)
-    return 1 - _mean_of_defined(relaxed_ap(counts[:, 1], counts.sum(dim=1), form))
+    return _shortfall(relaxed_ap(counts[:, 1], counts.sum(dim=1), form), mean)
 
 
 def relaxed_ap(relevant: Tensor, total: Tensor, form: str = "simplified") -> Tensor:
@@ -104,11 +108,11 @@ def ndcg_loss(
     n_bins: int | None = None,
     delta: int = 1,
     form: str = "simplified",
+    mean: str = "arithmetic",
 ) -> Tensor:
     """One minus the mean relaxed NDCG of the rows, each a query for the others.
 
-    Rows to which nothing is relevant are left out of the mean; :func:`soft_counts` explains
-    ``n_bins`` and ``delta``, :func:`relaxed_dcg` ``form``.
+    ``mean`` and the rest are as in :func:`ap_loss`; :func:`relaxed_dcg` explains ``form``.
     """
     present = torch.bincount(gains.flatten()) > 0
     present[0] = True
@@ -117,7 +121,7 @@ def ndcg_loss(
     levels = _without_self(levels, len(values))
     distances = relaxed_distances(logits, alpha)
     counts = soft_counts(distances, levels, len(values), logits.shape[1], n_bins, delta)
-    return 1 - _mean_of_defined(relaxed_ndcg(counts, values, form))
+    return _shortfall(relaxed_ndcg(counts, values, form), mean)
 
 
 def relaxed_ndcg(counts: Tensor, values: Tensor, form: str = "simplified") -> Tensor:
@@ -312,10 +316,14 @@ def _without_self(levels: Tensor, n_levels: int) -> Tensor:
     return levels.clone().fill_diagonal_(n_levels)
 
 
-def _mean_of_defined(values: Tensor) -> Tensor:
-    """Mean over the queries whose value is defined; 0 if there are none."""
+def _shortfall(values: Tensor, mean: str) -> Tensor:
+    """One minus the mean of the defined values, which is 0 without any; or minus the mean log."""
+    check_choice(mean, "objective: mean", MEANS)
     defined = ~values.isnan()
-    return torch.where(defined, values, 0).sum() / defined.sum().clamp(min=1)
+    n_defined = defined.sum().clamp(min=1)
+    if mean == "geometric":
+        return -torch.where(defined, values, 1).clamp(min=TINY).log().sum() / n_defined
+    return 1 - torch.where(defined, values, 0).sum() / n_defined
 
 
 def _best_dcg(n: Tensor, gain: Tensor) -> Tensor:

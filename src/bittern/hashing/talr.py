@@ -28,7 +28,9 @@ class TALR(GradientHasher):
     beyond distance 0, by default ``n_bits``; a fraction such as 0.5 is a share of ``n_bits``.  An
     item counts in the bins less than ``delta`` spacings away.  ``form`` replaces the sum over the
     ranks of a tie: ``"simplified"`` by its middle term, ``"integral"`` as in the paper's equations
-    7 and 8, ``"midpoint"`` by a closer integral.  ``eta`` times the mean squared difference of the
+    7 and 8, ``"midpoint"`` by a closer integral.  ``mean`` is the mean over queries that is
+    maximised: the paper's ``"arithmetic"``, or ``"geometric"`` [Robertson-2006], which gives more
+    weight to queries with low values.  ``eta`` times the mean squared difference of the
     logits from their signs is added, as in DPSH and DTSH; the paper has no such term.
     :class:`~bittern.hashing.deep.hasher.GradientHasher` explains the other parameters, of the
     network and its training.
@@ -45,28 +47,33 @@ class TALR(GradientHasher):
     delta: int = 1
     eta: float = 0.0
     form: str = "simplified"
+    mean: str = "arithmetic"
 
     name = "talr"
 
     def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
         from bittern.hashing.objectives import quantisation
 
-        loss = 1 - self._relaxed(logits, gains, t)
+        loss = self._ranking_loss(logits, gains, t, self.mean)
         return loss + self.eta * quantisation(logits) if self.eta else loss
 
     def _relaxed(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
+        return 1 - self._ranking_loss(logits, gains, t, "arithmetic")
+
+    def _ranking_loss(self, logits: Tensor, gains: Tensor, t: float, mean: str) -> Tensor:
         from bittern.hashing.objectives import OBJECTIVES
 
         first, last = self.alpha
-        options = dict(n_bins=self._n_bins, delta=self.delta, form=self.form)
+        options = dict(n_bins=self._n_bins, delta=self.delta, form=self.form, mean=mean)
         loss = OBJECTIVES[self.objective]
-        return 1 - loss(logits, gains, alpha=first + (last - first) * t, **options)
+        return loss(logits, gains, alpha=first + (last - first) * t, **options)
 
     def _check_objective(self) -> None:
-        from bittern.hashing.objectives import FORMS
+        from bittern.hashing.objectives import FORMS, MEANS
 
         check_choice(self.objective, f"{self._title}: objective", ("ap", "ndcg"))
         check_choice(self.form, f"{self._title}: form", FORMS)
+        check_choice(self.mean, f"{self._title}: mean", MEANS)
         if not isinstance(self.alpha, tuple | list) or len(self.alpha) != 2:
             raise InputError(
                 f"{self._title}: alpha must be two numbers, first and last, got {self.alpha!r}."
