@@ -14,6 +14,7 @@ import bittern as bt
 from bittern.hashing import DPSH, DTSH, TALR
 from bittern.hashing.deep.hasher import GradientHasher
 from bittern.hashing.deep.images import shifted_and_mirrored
+from bittern.hashing.deep.layers import Dropout
 from bittern.hashing.deep.training import Trainer, Validation, draw_batches
 from bittern.hashing.objectives import ap_loss
 from bittern.networks import SmallNet
@@ -351,6 +352,18 @@ def test_variants_are_shifted_and_mirrored_images():
     assert len(found) == 50, "all shifts by up to two pixels, mirrored or not, and nothing else"
 
 
+def test_dropout_zeroes_a_share_and_keeps_the_mean():
+    dropout = Dropout(0.3)  # 77 of 256
+    x = torch.ones(501, 1003, requires_grad=True)
+    dropped = dropout(x)
+    dropped.sum().backward()
+    assert (dropped == 0).double().mean().item() == pytest.approx(77 / 256, abs=0.003)
+    assert dropped.max().item() == pytest.approx(256 / 179)
+    assert (dropped == 0).double().mean(dim=0).max() < 0.4, "no column is special"
+    torch.testing.assert_close(x.grad, dropped.detach())
+    assert not torch.equal(dropped, dropout(x)) and dropout.eval()(x) is x
+
+
 def test_bins_as_a_share_of_the_bits():
     whole, share = (TALR(**QUICK | {"n_bins": n}).fit(X, Y) for n in (QUICK["n_bits"] // 2, 0.5))
     np.testing.assert_array_equal(whole.logits(X), share.logits(X))
@@ -435,7 +448,7 @@ METHODS = (TALR, DPSH, DTSH)
 @pytest.mark.parametrize("kind", METHODS)
 def test_curves_follow_training_and_held_out_rows(kind):
     others = blobs(random_state=1)
-    hasher = kind(**QUICK, network="mlp").fit(X, Y, held_out=others)
+    hasher = kind(**QUICK | {"learning_rate": 0.005}, network="mlp").fit(X, Y, held_out=others)
     assert set(hasher.curves_) == {
         f"{rows}_{which}" for rows in ("train", "held_out") for which in ("relaxed", "exact")
     }

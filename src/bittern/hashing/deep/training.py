@@ -378,7 +378,7 @@ def _optimiser(network: HashNetwork, settings: TrainingSettings) -> torch.optim.
     groups = network.parameter_groups(settings.learning_rate, settings.trunk_rate)
     if settings.optimiser == "sgd":
         return torch.optim.SGD(groups, momentum=MOMENTUM, weight_decay=settings.weight_decay)
-    return torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
+    return torch.optim.AdamW(groups, weight_decay=settings.weight_decay, fused=True)
 
 
 def _share_of_rate(t: float) -> float:
