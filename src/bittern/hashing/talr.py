@@ -7,39 +7,15 @@ from typing import TYPE_CHECKING
 
 from bittern.checks import check_choice, check_count, check_number
 from bittern.errors import InputError
-from bittern.hashing.deep.hasher import GradientHasher
+from bittern.hashing.deep.hasher import GradientHasher, GradientTraining
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TALR(GradientHasher):
-    r"""Tie-aware learning to rank: maximise a relaxation of expected AP or NDCG over ties.
-
-    In a batch of M rows, each is a query for the other M − 1.  The signs of the logits f become
-    :math:`\tanh(\alpha f / 2)`, the counts per distance become soft counts, and the metric's
-    formula over these counts, averaged over the batch, has gradients
-    (:mod:`bittern.hashing.objectives`).
-
-    ``objective`` is ``"ap"`` (two rows are relevant or not) or ``"ndcg"`` (gains matter: those of a
-    Relevance, or the number of shared tags).  ``alpha`` is the steepness at the beginning and at
-    the end of training, and grows linearly in between.  ``n_bins`` is the number of soft counts
-    beyond distance 0, by default ``n_bits``; a fraction such as 0.5 is a share of ``n_bits``.  An
-    item counts in the bins less than ``delta`` spacings away.  ``form`` replaces the sum over the
-    ranks of a tie: ``"simplified"`` by its middle term, ``"integral"`` as in the paper's equations
-    7 and 8, ``"midpoint"`` by a closer integral.  ``mean`` is the mean over queries that is
-    maximised: the paper's ``"arithmetic"``, or ``"geometric"`` [Robertson-2006], which gives more
-    weight to queries with low values.  ``eta`` times the mean squared difference of the
-    logits from their signs is added, as in DPSH and DTSH; the paper has no such term.
-    :class:`~bittern.hashing.deep.hasher.GradientHasher` explains the other parameters, of the
-    network and its training.
-
-    The paper trains VGG-F by stochastic gradient ascent; its released code has a momentum of 0.9
-    and a constant rate (``optimiser="sgd"``, ``schedule="constant"``).
-
-    Reference: [He-Cakir-Bargal-Sclaroff-2018].
-    """
+class TieAware(GradientTraining):
+    """The tie-aware objectives and their parameters, which :class:`TALR` explains."""
 
     objective: str = "ap"
     alpha: tuple[float, float] = (1.0, 4.0)
@@ -49,24 +25,28 @@ class TALR(GradientHasher):
     form: str = "simplified"
     mean: str = "arithmetic"
 
-    name = "talr"
-
-    def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
-        from bittern.hashing.objectives import quantisation
-
-        loss = self._ranking_loss(logits, gains, t, self.mean)
-        return loss + self.eta * quantisation(logits) if self.eta else loss
-
-    def _relaxed(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
-        return 1 - self._ranking_loss(logits, gains, t, "arithmetic")
-
-    def _ranking_loss(self, logits: Tensor, gains: Tensor, t: float, mean: str) -> Tensor:
+    def _ranking_loss(
+        self,
+        logits: Tensor,
+        gains: Tensor,
+        t: float,
+        others: Tensor | None = None,
+        mean: str | None = None,
+    ) -> Tensor:
         from bittern.hashing.objectives import OBJECTIVES
 
         first, last = self.alpha
-        options = dict(n_bins=self._n_bins, delta=self.delta, form=self.form, mean=mean)
+        n_bins = self.n_bins
+        if isinstance(n_bins, float):
+            n_bins = max(1, round(n_bins * self.n_bits))
+        options = dict(n_bins=n_bins, delta=self.delta, form=self.form, mean=mean or self.mean)
         loss = OBJECTIVES[self.objective]
-        return loss(logits, gains, alpha=first + (last - first) * t, **options)
+        return loss(logits, gains, alpha=first + (last - first) * t, others=others, **options)
+
+    def _ranking(
+        self, logits: Tensor, gains: Tensor, t: float, others: Tensor | None = None
+    ) -> Tensor:
+        return 1 - self._ranking_loss(logits, gains, t, others, "arithmetic")
 
     def _check_objective(self) -> None:
         from bittern.hashing.objectives import FORMS, MEANS
@@ -95,8 +75,39 @@ class TALR(GradientHasher):
     def _metric(self) -> str:  # type: ignore[override]
         return self.objective
 
-    @property
-    def _n_bins(self) -> int | None:
-        if isinstance(self.n_bins, float):
-            return max(1, round(self.n_bins * self.n_bits))
-        return self.n_bins
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TALR(TieAware, GradientHasher):
+    r"""Tie-aware learning to rank: maximise a relaxation of expected AP or NDCG over ties.
+
+    In a batch of M rows, each is a query for the other M − 1.  The signs of the logits f become
+    :math:`\tanh(\alpha f / 2)`, the counts per distance become soft counts, and the metric's
+    formula over these counts, averaged over the batch, has gradients
+    (:mod:`bittern.hashing.objectives`).
+
+    ``objective`` is ``"ap"`` (two rows are relevant or not) or ``"ndcg"`` (gains matter: those of a
+    Relevance, or the number of shared tags).  ``alpha`` is the steepness at the beginning and at
+    the end of training, and grows linearly in between.  ``n_bins`` is the number of soft counts
+    beyond distance 0, by default ``n_bits``; a fraction such as 0.5 is a share of ``n_bits``.  An
+    item counts in the bins less than ``delta`` spacings away.  ``form`` replaces the sum over the
+    ranks of a tie: ``"simplified"`` by its middle term, ``"integral"`` as in the paper's equations
+    7 and 8, ``"midpoint"`` by a closer integral.  ``mean`` is the mean over queries that is
+    maximised: the paper's ``"arithmetic"``, or ``"geometric"`` [Robertson-2006], which gives more
+    weight to queries with low values.  ``eta`` times the mean squared difference of the
+    logits from their signs is added, as in DPSH and DTSH; the paper has no such term.
+    :class:`~bittern.hashing.deep.hasher.GradientHasher` explains the other parameters, of the
+    network and its training.
+
+    The paper trains VGG-F by stochastic gradient ascent; its released code has a momentum of 0.9
+    and a constant rate (``optimiser="sgd"``, ``schedule="constant"``).
+
+    Reference: [He-Cakir-Bargal-Sclaroff-2018].
+    """
+
+    name = "talr"
+
+    def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
+        from bittern.hashing.objectives import quantisation
+
+        loss = self._ranking_loss(logits, gains, t)
+        return loss + self.eta * quantisation(logits) if self.eta else loss

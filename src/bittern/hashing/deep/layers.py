@@ -11,7 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bittern.checks import Float32Array
 from bittern.errors import InputError
+from bittern.hashing.deep.images import VECTOR_NETWORKS
+from bittern.hashing.itq import ITQ
 from bittern.networks import (
     BACKBONES,
     Backbone,
@@ -64,8 +67,9 @@ class HashNetwork(nn.Module):
             logits: Tensor = self.hash(self.dropout(features))
         return logits.float() if self.fast else logits
 
-    def parameter_groups(self, rate: float, trunk_rate: float) -> list[dict[str, Any]]:
-        """Parameters with their learning rates, in an optimiser's format."""
+    def parameter_groups(self, rates: tuple[float, float]) -> list[dict[str, Any]]:
+        """Parameters with the rates of hash layer and trunk, in an optimiser's format."""
+        rate, trunk_rate = rates
         trunk = [p for p in self.trunk.parameters() if p.requires_grad]
         groups: list[dict[str, Any]] = [{"params": list(self.hash.parameters()), "lr": rate}]
         return groups + ([{"params": trunk, "lr": trunk_rate}] if trunk else [])
@@ -103,6 +107,28 @@ class Dropout(nn.Module):
         return x * (kept.to(x.dtype) / (1 - self.p))
 
 
+class PairNetwork(nn.Module):
+    """Two networks, of images and of texts, that are trained together."""
+
+    def __init__(self, images: HashNetwork, texts: HashNetwork) -> None:
+        super().__init__()
+        self.images, self.texts = images, texts
+
+    def forward(self, rows: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Logits of images and of texts."""
+        return self.images(rows[0]), self.texts(rows[1])
+
+    def late(self, x: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Logits from the outputs of the frozen stages."""
+        return self.images.late(x[0]), self.texts.late(x[1])
+
+    def parameter_groups(
+        self, images: tuple[float, float], texts: tuple[float, float]
+    ) -> list[dict[str, Any]]:
+        """Parameters with the rates of both networks, in an optimiser's format."""
+        return self.images.parameter_groups(images) + self.texts.parameter_groups(texts)
+
+
 def vector_network(
     n_features: int, hidden: tuple[int, ...], n_bits: int, dropout: float, precision: str = "single"
 ) -> HashNetwork:
@@ -124,6 +150,23 @@ def vector_network(
     network = HashNetwork(nn.Sequential(*parts), n_in, n_bits, last, 0)
     network.fast = precision == "bfloat16"
     return network
+
+
+def itq_weights(rows: Float32Array, n_bits: int, random_state: int | None) -> Float32Array:
+    """The weights ``(n_bits, dim)`` of ITQ, scaled like random ones to logits of variance 1."""
+    projection = ITQ(n_bits, random_state=random_state).fit(rows).projection_
+    spread = (rows @ projection).std(axis=0)
+    return (projection / np.where(spread > 0, spread, 1)).T.astype(np.float32)
+
+
+def check_network(network: Any, title: str) -> None:
+    """Refuse anything but the name of a network, or a module."""
+    names = [*VECTOR_NETWORKS, *BACKBONES]
+    if not isinstance(network, nn.Module) and network not in names:
+        raise InputError(
+            f"{title}: network must be one of {', '.join(map(repr, names))}, "
+            f"or a torch.nn.Module, got {network!r}."
+        )
 
 
 def make_trunk(network: Any, size: int | None, pretrained: bool, title: str) -> nn.Module:
