@@ -6,11 +6,11 @@ import scipy.sparse
 from sklearn.decomposition import PCA as TheirPCA
 
 from bittern.data import Dataset
-from bittern.data.splits import Split
 from bittern.data.describe import statistics
 from bittern.data.images import ImageFiles
 from bittern.data.prepare import prepared
 from bittern.data.rows import SparseRows, Texts
+from bittern.data.splits import Split
 from bittern.errors import InputError, UnknownNameError
 from bittern.experiments.run_data import RunData
 from bittern.features.text import BagOfWords
