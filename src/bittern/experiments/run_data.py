@@ -97,6 +97,12 @@ class RunData:
 
     def _read(self, name: str) -> SplitSet:
         positions = getattr(self.split, name)
+        n_lacking = int((~self.dataset.has(self.modality)[positions]).sum())
+        if n_lacking:
+            raise InputError(
+                f"{self.dataset.name}: {n_lacking:,} items of {name} lack the modality "
+                f"'{self.modality}'; leave them out or choose another modality."
+            )
         part = self.prepared.take(positions)
         vectors = self._rows(part, self.modality, positions)
         second = self.text_modality
@@ -219,6 +225,7 @@ def data_fingerprint(dataset: Dataset, modality: str) -> str:
     """Short hash of ids, labels, tags and some rows: different data have different ones."""
     digest = hashlib.sha256(f"{len(dataset)} {modality}".encode())
     some = np.unique(np.linspace(0, len(dataset) - 1, SAMPLE).astype(np.intp))
+    some = some[dataset.has(modality)[some]]
     rows = _dense(dataset.take(some)[modality][:])
     for part in (dataset.ids, dataset.labels, _dense(dataset.tags), *rows):  # images vary in size
         digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
