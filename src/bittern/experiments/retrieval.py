@@ -176,16 +176,22 @@ class HashTables(CodeRanking):
 
 def _check_method(method: Method) -> None:
     """A hasher with parameters of its class, or ``exact`` with a distance."""
-    where = f"method {method.label}"
-    if method.name == EXACT:
-        if method.grid or method.n_bits:
-            raise InputError(f"{where}: a ranking without codes has neither grid nor n_bits.")
-        Registry("distance", dict.fromkeys(DISTANCES))[method.parameters.get("metric", EUCLIDEAN)]
-        known: list[str] = ["metric"]
-    else:
-        known = list(inspect.signature(HASHERS[method.name]).parameters)
+    if method.name != EXACT:
+        check_parameters(method, list(inspect.signature(HASHERS[method.name]).parameters))
+        return
+    if method.grid or method.n_bits:
+        raise InputError(
+            f"method {method.label}: a ranking without codes has neither grid nor n_bits."
+        )
+    Registry("distance", dict.fromkeys(DISTANCES))[method.parameters.get("metric", EUCLIDEAN)]
+    check_parameters(method, ["metric"])
+
+
+def check_parameters(method: Method, known: Sequence[str]) -> None:
+    """Raise InputError for a parameter that the method does not have."""
     for given in (method.parameters, method.grid):
-        check_keys(given, dict.fromkeys(k for k in known if k != "n_bits"), where)
+        names = dict.fromkeys(name for name in known if name != "n_bits")
+        check_keys(given, names, f"method {method.label}")
 
 
 def check_lengths(protocol: Protocol, methods: Sequence[Method]) -> None:
