@@ -32,8 +32,9 @@ from bittern.analysis.summary import (
     per_class,
     summarise,
 )
+from bittern.experiments.paradigm import Task
 from bittern.experiments.protocol import Protocol
-from bittern.experiments.records import Records
+from bittern.experiments.records import Records, main_tasks
 from bittern.metrics import Curve
 
 RUNS_OF_A_BOX = 10
@@ -68,6 +69,16 @@ class Analysis:
     def main_metric(self) -> str:
         """The metric by which methods are compared."""
         return self.protocol.main_metric
+
+    @cached_property
+    def tasks(self) -> dict[Task, Analysis]:
+        """The analysis of each task, if the paradigm has several."""
+        return {task: Analysis(self.records.of_task(task)) for task in self.records.tasks}
+
+    @property
+    def main_tasks(self) -> dict[Task, Analysis]:
+        """Those of the first setting, whose mean the values of the records are."""
+        return {task: self.tasks[task] for task in main_tasks(tuple(self.tasks))}
 
     @cached_property
     def methods(self) -> tuple[str, ...]:

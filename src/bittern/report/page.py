@@ -22,7 +22,15 @@ from bittern.report.choices import CAPTION, choice_header, choice_rows
 from bittern.report.figures import FIGURES
 from bittern.report.figures.quality import MEGABYTE, bits_panel
 from bittern.report.gallery import gallery, image_rules
-from bittern.report.results_table import bits_of, number, results_table, second_table
+from bittern.report.results_table import (
+    ResultsTable,
+    bits_of,
+    number,
+    results_table,
+    second_table,
+    task_notes,
+    task_tables,
+)
 from bittern.report.sentences import leak_check, sentences
 
 if TYPE_CHECKING:
@@ -95,25 +103,47 @@ def _results(analysis: Analysis) -> Section | None:
         "legend": main.legend("bold", "†", "≈"),
         "verdicts": [one for one in main.verdicts if len(one)],
         "second": second_table(analysis),
-        "others": [results_table(analysis, metric, with_tests=False) for metric in others],
+        "tasks": [_task_part(one) for one in task_tables(analysis)],
+        "task_notes": task_notes(analysis),
+        "others": [
+            *_other_tasks(analysis),
+            *(results_table(analysis, metric, with_tests=False) for metric in others),
+        ],
     }
     return Section("table", "Table", "Results", "results", values)
+
+
+def _other_tasks(analysis: Analysis) -> list[ResultsTable]:
+    """All tasks at each length, by the metrics after the main one."""
+    metrics = analysis.protocol.metrics[1:]
+    return [one for name in metrics for one in task_tables(analysis, name, with_tests=False)]
+
+
+def _task_part(table: ResultsTable) -> dict[str, Any]:
+    """All tasks at a length, with the legend, the notes and every comparison."""
+    return {
+        "table": table,
+        "legend": table.legend("bold", "†", "≈"),
+        "verdicts": list(
+            zip((t.name for t in table.tasks if t.competes), table.verdicts, strict=True)
+        ),
+    }
 
 
 def _figure_sections(analysis: Analysis) -> list[Section]:
     """The figures in order; those with one anchor share a section."""
     sections: dict[str, Section] = {}
     for name, kind in FIGURES.items():
-        figure = kind.of(analysis)
-        if figure is None:
+        drawn = list(kind.each(analysis).values())
+        if not drawn:
             continue
         if kind.anchor not in sections:
             details = DETAILS[name](analysis) if name in DETAILS else {}
             values = {"first": [], "figures": [], "panels": [], "tables": []} | details
-            section = Section(kind.anchor, kind.name, figure.heading, "figures", values)
+            section = Section(kind.anchor, kind.name, drawn[0].heading, "figures", values)
             sections[kind.anchor] = section
         figures: list[Figure] = sections[kind.anchor].values["figures"]
-        figures.append(figure)
+        figures += drawn
     return list(sections.values())
 
 

@@ -18,6 +18,7 @@ SETS = {
     "validation_queries": "validation queries",
     "validation_database": "validation database items",
     "database": "database items",
+    "unseen_database": "items of the unseen database",
 }
 
 
@@ -35,8 +36,9 @@ def sentences(records: Records | Analysis, metric: str | None = None) -> list[st
     leaders, verdicts = analysis.leaders(metric), analysis.verdicts(metric)
     return [
         *_setting(analysis),
-        *_best(leaders, metric),
+        *_best(leaders, metric, analysis.records.task_text),
         *_significance(verdicts),
+        *_tasks(analysis, metric),
         *_ties(verdicts),
         *_ceiling(leaders),
         *_bounds(analysis, metric),
@@ -89,8 +91,8 @@ def _setting(analysis: Analysis) -> list[str]:
     return [measured, f"The split {split['name']!r} has {listed(sizes)}{shared}."]
 
 
-def _best(leaders: Sequence[Leader], metric: str) -> list[str]:
-    title = metric_title(metric)
+def _best(leaders: Sequence[Leader], metric: str, task: str = "") -> list[str]:
+    title = metric_title(metric) + (f" ({task})" if task else "")
     if not leaders:
         return [f"{title[0].upper()}{title[1:]} is undefined for every method."]
     if len({one.methods for one in leaders}) == 1 and len(leaders) > 1:
@@ -102,6 +104,19 @@ def _best(leaders: Sequence[Leader], metric: str) -> list[str]:
         for one in leaders
     ]
     return [f"By {title}, {'; '.join(values)}."]
+
+
+def _tasks(analysis: Analysis, metric: str) -> list[str]:
+    """For each task that competes, the best methods and how many differences are significant."""
+    found = [one for task, one in analysis.tasks.items() if task.competes]
+    return [
+        sentence
+        for one in found
+        for sentence in (
+            *_best(one.leaders(metric), metric, one.records.task_text),
+            *_significance(one.verdicts(metric))[:1],
+        )
+    ]
 
 
 def _significance(verdicts: Sequence[Verdicts]) -> list[str]:
