@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from bittern.hashing.crossmodal.base import CrossModalHasher
 from bittern.hashing.crossmodal.cca_itq import CCAITQ
+from bittern.hashing.crossmodal.cm_talr import CMTALR
 from bittern.hashing.crossmodal.cvh import CVH
+from bittern.hashing.crossmodal.dcmh import DCMH
 from bittern.registry import Registry
 
 __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "CVH",
     "CCAITQ",
+    "DCMH",
+    "CMTALR",
     "CROSSMODAL",
     "CrossModalHasher",
 ]
