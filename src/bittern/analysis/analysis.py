@@ -34,7 +34,7 @@ from bittern.analysis.summary import (
 )
 from bittern.experiments.paradigm import Task
 from bittern.experiments.protocol import Protocol
-from bittern.experiments.records import Records, main_tasks
+from bittern.experiments.records import Records
 from bittern.metrics import Curve
 
 RUNS_OF_A_BOX = 10
@@ -77,8 +77,8 @@ class Analysis:
 
     @property
     def main_tasks(self) -> dict[Task, Analysis]:
-        """Those of the first setting, whose mean the values of the records are."""
-        return {task: self.tasks[task] for task in main_tasks(tuple(self.tasks))}
+        """Those whose mean the values of the records are."""
+        return {task: one for task, one in self.tasks.items() if task.is_main}
 
     @cached_property
     def methods(self) -> tuple[str, ...]:

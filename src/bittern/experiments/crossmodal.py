@@ -75,7 +75,8 @@ SETTINGS: Registry[str] = Registry(
 class CrossModalSettings:
     """The two modalities of a dataset, with their preprocessing, and what searches what.
 
-    Grids, the first table and the gallery are about the first of ``settings``.
+    The first table and the gallery are about the first of ``settings``.  Means, and the scores of
+    grids, are over the directions across modalities.
     """
 
     image: str = IMAGE  # modality
@@ -101,12 +102,24 @@ class CrossModalSettings:
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """Every direction in every setting."""
+        """Every direction in every setting; those across modalities in the first one are main."""
         return tuple(
-            Task(*DIRECTIONS[direction], setting, SETTINGS[setting], competes=setting != LEAK)
+            Task(
+                *DIRECTIONS[direction],
+                setting,
+                SETTINGS[setting],
+                is_main=setting == self.settings[0] and direction in self.main_directions,
+                competes=setting != LEAK,
+            )
             for setting in self.settings
             for direction in self.directions
         )
+
+    @property
+    def main_directions(self) -> tuple[str, ...]:
+        """The directions across modalities; all of them if there is no such direction."""
+        across = tuple(one for one in self.directions if len(set(DIRECTIONS[one])) > 1)
+        return across or self.directions
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +209,7 @@ class CrossModal(Paradigm):
         model = clock("fit", lambda: _fitted(protocol, cell, choice.parameters, data.train))
         codes = clock("encode", lambda: _encoded(protocol, model, data))
         results = clock("evaluate", lambda: _searched(protocol, cell, data, codes))
-        means = [one for task, one in results.items() if task.setting == self._main(protocol)]
+        means = [one for task, one in results.items() if task.is_main]
         labels = data.queries.labels
         return {
             "parameters": choice.parameters,
@@ -212,7 +225,7 @@ class CrossModal(Paradigm):
     def measure_trial(
         self, protocol: Protocol, trial: Trial, data: PairedData, clock: Clock
     ) -> dict[str, Any]:
-        """Fit on a part of the training rows, and search the others in every direction."""
+        """Fit on a part of the training rows, and search the others in both directions."""
         metric, sets = protocol.search_metric, trial_sets(protocol, trial, data)
         model = clock("fit", lambda: _fitted(protocol, trial, trial.parameters, sets.train))
         value = clock("evaluate", lambda: _score(protocol, model, sets, metric))
@@ -222,9 +235,6 @@ class CrossModal(Paradigm):
             "training_curves": training_curves(model),
             "split": sets.describe(data),
         }
-
-    def _main(self, protocol: Protocol) -> str:
-        return _settings_of(protocol).settings[0]
 
 
 def _settings_of(protocol: Protocol) -> CrossModalSettings:
@@ -282,10 +292,9 @@ def _encoded(protocol: Protocol, model: CrossModalHasher, data: PairedData) -> d
 def _searched(
     protocol: Protocol, cell: Cell, data: PairedData, codes: Mapping[str, SideCodes]
 ) -> dict[Task, TaskResult]:
-    """The results of every task whose database has codes; examples only of the first setting."""
-    tasks = _settings_of(protocol).tasks
+    """The results of every task whose database has codes; examples only of the main ones."""
     results = {}
-    for task in tasks:
+    for task in _settings_of(protocol).tasks:
         if task.setting not in codes:
             continue
         database = data.unseen if task.setting == UNSEEN else data.train
@@ -293,7 +302,7 @@ def _searched(
         queries, items = codes["queries"][task.query], codes[task.setting][task.found]
         profile = TieProfile.from_codes(queries, items, truth)
         result = TaskResult(profile=profile, **describe_profile(profile, protocol.metrics))
-        if cell.run == EXAMPLES_OF_RUN and task.setting == tasks[0].setting:
+        if cell.run == EXAMPLES_OF_RUN and task.is_main:
             search = search_codes(queries, items)
             places = data.queries.positions, database.positions
             result = replace(result, examples=some_examples(*places, truth, search))
@@ -308,11 +317,11 @@ def _truth(protocol: Protocol, queries: SplitSet, database: SplitSet, train: Spl
 
 
 def _score(protocol: Protocol, model: CrossModalHasher, sets: FitSets, metric: str) -> Value:
-    """The mean over directions of a metric on held-out rows."""
+    """A metric on held-out rows, the mean over the directions across modalities."""
     truth = _truth(protocol, sets.queries, sets.database, sets.train)
     queries = _both(model, sets.queries)
     database = queries if sets.database is sets.queries else _both(model, sets.database)
-    directions = [DIRECTIONS[name] for name in _settings_of(protocol).directions]
+    directions = [DIRECTIONS[name] for name in _settings_of(protocol).main_directions]
     profiles = [
         TieProfile.from_codes(queries[one], database[other], truth) for one, other in directions
     ]

@@ -25,14 +25,16 @@ class Task:
     """One of several searches that a paradigm measures with a single fit.
 
     ``query`` and ``found`` are the kinds of items on the two sides, such as ``image`` and ``text``;
-    ``setting`` names the database, and ``explanation`` says in a sentence what that means.  A task
-    that does not ``compete`` is shown as a warning: no method is best in it, and none is tested.
+    ``setting`` names the database, and ``explanation`` says in a sentence what that means.  The
+    values of a record are means over the tasks with ``is_main``.  A task that does not ``compete``
+    is shown as a warning: no method is best in it, and none is tested.
     """
 
     query: str
     found: str
     setting: str
     explanation: str = ""
+    is_main: bool = False
     competes: bool = True
 
     @property
@@ -67,10 +69,7 @@ class Paradigm(ABC):
         """Code lengths of a method; ``(None,)`` if it makes no codes."""
 
     def tasks(self, protocol: Protocol) -> tuple[Task, ...]:
-        """The tasks that each cell measures; empty if there is just one.
-
-        The values of a record are means over the tasks of the first setting.
-        """
+        """The tasks that each cell measures; empty if there is just one."""
         return ()
 
     @abstractmethod

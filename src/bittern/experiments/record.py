@@ -73,8 +73,8 @@ class Record:
     ``seconds`` has tune, fit, encode and evaluate; ``peak_memory`` is that of the process, in
     bytes.  ``tuning`` lists what was tried on validation data.  ``training_curves`` are metrics
     after each epoch, exact and relaxed, on training rows and on held-out rows.  ``tasks`` has the
-    results of each task by its name, if there are several; ``values`` are then means over the tasks
-    of the first setting.
+    results of each task by its name, if there are several; ``values`` are then means over the main
+    tasks.
     """
 
     method: str

@@ -86,7 +86,7 @@ class Records:
         """The task in words, or the tasks whose mean the values are; empty if there is just one."""
         if self.task is not None:
             return self.task.name
-        means = main_tasks(self.tasks)
+        means = [task for task in self.tasks if task.is_main]
         directions = " and ".join(task.direction for task in means)
         if len(means) > 1:
             directions = f"mean of {directions}"
@@ -214,11 +214,6 @@ def _check_one_data(folder: Path, records: Sequence[Record]) -> None:
         )
 
 
-def main_tasks(tasks: Sequence[Task]) -> tuple[Task, ...]:
-    """The tasks of the first setting, which a record's values are means over."""
-    return tuple(task for task in tasks if task.setting == tasks[0].setting)
-
-
 def _completed(record: Record, protocol: Protocol) -> Record:
     """The record with the protocol's metrics; new ones are computed from its profiles."""
     if not record.tasks:
@@ -226,7 +221,7 @@ def _completed(record: Record, protocol: Protocol) -> Record:
     tasks = {
         name: replace(one, values=_all_values(one, protocol)) for name, one in record.tasks.items()
     }
-    means = [tasks[task.name] for task in main_tasks(protocol.kind.tasks(protocol))]
+    means = [tasks[task.name] for task in protocol.kind.tasks(protocol) if task.is_main]
     return replace(record, tasks=tasks, values=mean_values(means))
 
 

@@ -107,10 +107,10 @@ class RunData:
         vectors = self._rows(part, self.modality, positions)
         second = self.text_modality
         texts = None if second is None else self._rows(part, second, positions)
-        return SplitSet(positions, vectors, part.labels, _dense(part.tags), texts)
+        return SplitSet(positions, vectors, part.labels, dense(part.tags), texts)
 
     def _rows(self, part: Dataset, modality: str, positions: PositionArray) -> NDArray[np.float32]:
-        rows = _as_rows(_dense(part[modality][:]))
+        rows = _as_rows(dense(part[modality][:]))
         self._check_finite(rows, positions)
         return rows
 
@@ -226,13 +226,14 @@ def data_fingerprint(dataset: Dataset, modality: str) -> str:
     digest = hashlib.sha256(f"{len(dataset)} {modality}".encode())
     some = np.unique(np.linspace(0, len(dataset) - 1, SAMPLE).astype(np.intp))
     some = some[dataset.has(modality)[some]]
-    rows = _dense(dataset.take(some)[modality][:])
-    for part in (dataset.ids, dataset.labels, _dense(dataset.tags), *rows):  # images vary in size
+    rows = dense(dataset.take(some)[modality][:])
+    for part in (dataset.ids, dataset.labels, dense(dataset.tags), *rows):  # images vary in size
         digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()[:12]
 
 
-def _dense(rows: Any) -> Any:
+def dense(rows: Any) -> Any:
+    """Rows without gaps; sparse ones become an array."""
     return rows.toarray() if hasattr(rows, "toarray") else rows
 
 

@@ -21,7 +21,7 @@ from bittern.report.charts import Figure, chart_style
 from bittern.report.choices import CAPTION, choice_header, choice_rows
 from bittern.report.figures import FIGURES
 from bittern.report.figures.quality import MEGABYTE, bits_panel
-from bittern.report.gallery import gallery, image_rules
+from bittern.report.gallery import GalleryPart, gallery, image_rules
 from bittern.report.results_table import (
     ResultsTable,
     bits_of,
@@ -71,10 +71,11 @@ def write_page(records: Records | Analysis, path: str | os.PathLike[str]) -> Non
 def page_of(records: Records | Analysis) -> str:
     """The page as HTML; sections without content are left out."""
     analysis = analyse(records)
+    shown = gallery(analysis)
     made = [
         _results(analysis),
         *_figure_sections(analysis),
-        _gallery(analysis),
+        _gallery(shown),
         _split(analysis),
         _missing(analysis),
         _reproduction(analysis),
@@ -85,7 +86,7 @@ def page_of(records: Records | Analysis) -> str:
         .render(
             policy=POLICY,
             protocol=analysis.protocol,
-            style=chart_style() + _style() + image_rules(analysis),
+            style=chart_style() + _style() + image_rules(shown, analysis),
             leaks=_leak_warning(analysis),
             summary=sentences(analysis),
             sections=[section for section in made if section is not None],
@@ -231,9 +232,8 @@ DETAILS: dict[str, Callable[[Analysis], dict[str, Any]]] = {
 }
 
 
-def _gallery(analysis: Analysis) -> Section | None:
+def _gallery(parts: list[GalleryPart]) -> Section | None:
     """Queries with their nearest items, if the experiment has images."""
-    parts = gallery(analysis)
     if not parts:
         return None
     heading = "Queries and their neighbours"

@@ -48,7 +48,7 @@ class FigureKind:
         return self.draw(analysis) if len(analysis) or not self.needs_cells else None
 
     def each(self, analysis: Analysis) -> dict[str, Figure]:
-        """The figure; if only single tasks have it, that of each task of the first setting.
+        """The figure; if only single tasks have it, that of each main task.
 
         The keys are what to add to the name of its file.
         """
