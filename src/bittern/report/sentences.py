@@ -108,15 +108,19 @@ def _best(leaders: Sequence[Leader], metric: str, task: str = "") -> list[str]:
 
 def _tasks(analysis: Analysis, metric: str) -> list[str]:
     """For each task that competes, the best methods and how many differences are significant."""
-    found = [one for task, one in analysis.tasks.items() if task.competes]
     return [
-        sentence
-        for one in found
-        for sentence in (
-            *_best(one.leaders(metric), metric, one.records.task_text),
-            *_significance(one.verdicts(metric))[:1],
-        )
+        _joined(_best(one.leaders(metric), metric, task.name)[0], one.verdicts(metric))
+        for task, one in analysis.tasks.items()
+        if task.competes
     ]
+
+
+def _joined(best: str, verdicts: Sequence[Verdicts]) -> str:
+    every = [one.is_different for against in verdicts for one in against]
+    if not every:
+        return best
+    n = sum(every)
+    return f"{best.removesuffix('.')}; {n} of {len(every)} differences are significant."
 
 
 def _significance(verdicts: Sequence[Verdicts]) -> list[str]:
