@@ -2,7 +2,8 @@ r"""Objectives of the gradient-trained methods: functions of logits and gains, i
 
 An objective takes ``logits`` (M, b), whose signs are the bits, and ``gains`` (M, M), whole numbers
 for how relevant each row of the batch is to each other row; the diagonal is ignored.  It returns
-one number, smaller for better codes.
+one number, smaller for better codes.  With ``others`` (N, b), the ranking objectives take the rows
+as queries for these, which may be of another modality; ``gains`` are then (M, N), and all count.
 
 The ranking objectives are the tie-aware metrics over a *soft tie profile*, counts per distance and
 relevance level that have gradients.  The sign of a logit f becomes
@@ -36,18 +37,20 @@ def ap_loss(
     logits: Tensor,
     gains: Tensor,
     *,
+    others: Tensor | None = None,
     alpha: float = 1.0,
     n_bins: int | None = None,
     delta: int = 1,
     form: str = "simplified",
 ) -> Tensor:
-    """One minus the mean relaxed AP of the rows, each a query for the others.
+    """One minus the mean relaxed AP of the rows, each a query for the others, or for ``others``.
 
     Rows to which nothing is relevant are left out of the mean; :func:`soft_counts` explains
     ``n_bins`` and ``delta``, :func:`relaxed_ap` ``form``.
     """
-    levels = _without_self((gains > 0).long(), 2)
-    distances = relaxed_distances(logits, alpha)
+    levels = (gains > 0).long()
+    levels = _without_self(levels, 2) if others is None else levels
+    distances = relaxed_distances(logits, alpha, others)
     counts = soft_counts(distances, levels, 2, logits.shape[1], n_bins, delta)
     return 1 - _mean_of_defined(relaxed_ap(counts[:, 1], counts.sum(dim=1), form))
 
@@ -99,12 +102,13 @@ def ndcg_loss(
     logits: Tensor,
     gains: Tensor,
     *,
+    others: Tensor | None = None,
     alpha: float = 1.0,
     n_bins: int | None = None,
     delta: int = 1,
     form: str = "simplified",
 ) -> Tensor:
-    """One minus the mean relaxed NDCG of the rows, each a query for the others.
+    """One minus the mean relaxed NDCG of the rows, each a query for the others, or for ``others``.
 
     Rows to which nothing is relevant are left out of the mean; :func:`soft_counts` explains
     ``n_bins`` and ``delta``, :func:`relaxed_dcg` ``form``.
@@ -113,8 +117,8 @@ def ndcg_loss(
     present[0] = True
     values = present.nonzero().flatten()
     levels = (present.cumsum(dim=0) - 1)[gains]
-    levels = _without_self(levels, len(values))
-    distances = relaxed_distances(logits, alpha)
+    levels = _without_self(levels, len(values)) if others is None else levels
+    distances = relaxed_distances(logits, alpha, others)
     counts = soft_counts(distances, levels, len(values), logits.shape[1], n_bins, delta)
     return 1 - _mean_of_defined(relaxed_ndcg(counts, values, form))
 
@@ -180,14 +184,50 @@ def dpsh_loss(
 
     References: [Li-Wang-Kang-2016]; the balance is that of [Cao-2017].
     """
-    theta = logits @ logits.T / 2
     others = ~torch.eye(len(logits), dtype=torch.bool, device=logits.device)
-    similar = (gains > 0) & others
+    likelihood = _pair_loss(logits @ logits.T / 2, (gains > 0) & others, others, pairs)
+    return likelihood + eta * quantisation(logits)
+
+
+def dcmh_loss(
+    images: Tensor,
+    texts: Tensor,
+    gains: Tensor,
+    *,
+    gamma: float = 1.0,
+    eta: float = 1.0,
+    pairs: str = "balanced",
+) -> Tensor:
+    r"""Negative log-likelihood of the affinities of images and texts, and two terms on the codes.
+
+    With :math:`\theta_{ij} = g_i^\top f_j / 2` of the logits g of texts and f of images, the mean
+    over all pairs of :math:`\ln(1 + e^{\theta_{ij}}) - s_{ij} \theta_{ij}`, where
+    :math:`s_{ij} = 1` if ``gains`` ``(n_texts, n_images)`` are above 0 (``pairs`` weighs them as in
+    :func:`dpsh_loss`); plus γ times the mean squared difference of the logits of both from the
+    common signs :math:`\operatorname{sgn}(f_i + g_i)`; plus η times the squared mean of each bit's
+    logits, averaged over the bits and added over both.  The last two terms leave out texts beyond
+    the number of images, which have no image of their own.
+
+    The original sums where we take means, which gives the term of γ more weight here, and compares
+    a batch with the last outputs of all training rows where we compare it with itself.
+
+    Reference: [Jiang-Li-2017].
+    """
+    counted = torch.ones_like(gains, dtype=torch.bool)
+    likelihood = _pair_loss(texts @ images.T / 2, gains > 0, counted, pairs)
+    own = texts[: len(images)]
+    signs = torch.where(images + own > 0, 1.0, -1.0).to(images)
+    apart = (signs - images).square().mean() + (signs - own).square().mean()
+    balance = images.mean(dim=0).square().mean() + own.mean(dim=0).square().mean()
+    return likelihood + gamma * apart + eta * balance
+
+
+def _pair_loss(theta: Tensor, similar: Tensor, counted: Tensor, pairs: str) -> Tensor:
+    """The mean negative log-likelihood of the counted pairs, or of each kind of them."""
     loss = softplus(theta) - similar * theta
-    kinds = (others,) if pairs == "all" else (similar, others & ~similar)
+    kinds = (counted,) if pairs == "all" else (similar, counted & ~similar)
     means = [loss[kind].mean() for kind in kinds if kind.any()]
-    mean = torch.stack(means).mean() if means else 0 * theta.sum()
-    return mean + eta * quantisation(logits)
+    return torch.stack(means).mean() if means else 0 * theta.sum()
 
 
 def dtsh_loss(
@@ -220,11 +260,15 @@ OBJECTIVES: Registry[Objective] = Registry(
 )
 
 
-def relaxed_distances(logits: Tensor, alpha: float) -> Tensor:
-    """Hamming distances (M, M) of the rows, with tanh(α f / 2) in place of the signs."""
+def relaxed_distances(logits: Tensor, alpha: float, others: Tensor | None = None) -> Tensor:
+    """Hamming distances (M, M) of the rows, with tanh(α f / 2) in place of the signs.
+
+    With ``others`` (N, b), the distances (M, N) to these.
+    """
     codes = torch.tanh(logits * (alpha / 2))
+    to = codes if others is None else torch.tanh(others * (alpha / 2))
     n_bits = logits.shape[1]
-    return ((n_bits - codes @ codes.T) / 2).clamp(0, n_bits)
+    return ((n_bits - codes @ to.T) / 2).clamp(0, n_bits)
 
 
 def soft_counts(

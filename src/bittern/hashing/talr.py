@@ -7,14 +7,56 @@ from typing import TYPE_CHECKING
 
 from bittern.checks import check_choice, check_count, check_number
 from bittern.errors import InputError
-from bittern.hashing.deep.hasher import GradientHasher
+from bittern.hashing.deep.hasher import GradientHasher, GradientTraining
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TALR(GradientHasher):
+class TieAware(GradientTraining):
+    """The tie-aware objectives and their parameters, which :class:`TALR` explains."""
+
+    objective: str = "ap"
+    alpha: tuple[float, float] = (1.0, 4.0)
+    n_bins: int | None = None
+    delta: int = 1
+    eta: float = 0.0
+    form: str = "simplified"
+
+    def _ranking(
+        self, logits: Tensor, gains: Tensor, t: float, others: Tensor | None = None
+    ) -> Tensor:
+        from bittern.hashing.objectives import OBJECTIVES
+
+        first, last = self.alpha
+        options = dict(n_bins=self.n_bins, delta=self.delta, form=self.form, others=others)
+        loss = OBJECTIVES[self.objective]
+        return 1 - loss(logits, gains, alpha=first + (last - first) * t, **options)
+
+    def _check_objective(self) -> None:
+        from bittern.hashing.objectives import FORMS
+
+        check_choice(self.objective, f"{self._title}: objective", ("ap", "ndcg"))
+        check_choice(self.form, f"{self._title}: form", FORMS)
+        if not isinstance(self.alpha, tuple | list) or len(self.alpha) != 2:
+            raise InputError(
+                f"{self._title}: alpha must be two numbers, first and last, got {self.alpha!r}."
+            )
+        for value in self.alpha:
+            check_number(value, f"{self._title}: alpha", above=0)
+        if self.n_bins is not None:
+            check_count(self.n_bins, f"{self._title}: n_bins")
+        check_count(self.delta, f"{self._title}: delta")
+        check_number(self.eta, f"{self._title}: eta", least=0)
+
+    @property
+    def _metric(self) -> str:  # type: ignore[override]
+        return self.objective
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TALR(TieAware, GradientHasher):
     r"""Tie-aware learning to rank: maximise a relaxation of expected AP or NDCG over ties.
 
     In a batch of M rows, each is a query for the other M − 1.  The signs of the logits f become
@@ -39,13 +81,6 @@ class TALR(GradientHasher):
     Reference: [He-Cakir-Bargal-Sclaroff-2018].
     """
 
-    objective: str = "ap"
-    alpha: tuple[float, float] = (1.0, 4.0)
-    n_bins: int | None = None
-    delta: int = 1
-    eta: float = 0.0
-    form: str = "simplified"
-
     name = "talr"
 
     def _loss(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
@@ -53,31 +88,3 @@ class TALR(GradientHasher):
 
         loss = 1 - self._relaxed(logits, gains, t)
         return loss + self.eta * quantisation(logits) if self.eta else loss
-
-    def _relaxed(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
-        from bittern.hashing.objectives import OBJECTIVES
-
-        first, last = self.alpha
-        options = dict(n_bins=self.n_bins, delta=self.delta, form=self.form)
-        loss = OBJECTIVES[self.objective]
-        return 1 - loss(logits, gains, alpha=first + (last - first) * t, **options)
-
-    def _check_objective(self) -> None:
-        from bittern.hashing.objectives import FORMS
-
-        check_choice(self.objective, f"{self._title}: objective", ("ap", "ndcg"))
-        check_choice(self.form, f"{self._title}: form", FORMS)
-        if not isinstance(self.alpha, tuple | list) or len(self.alpha) != 2:
-            raise InputError(
-                f"{self._title}: alpha must be two numbers, first and last, got {self.alpha!r}."
-            )
-        for value in self.alpha:
-            check_number(value, f"{self._title}: alpha", above=0)
-        if self.n_bins is not None:
-            check_count(self.n_bins, f"{self._title}: n_bins")
-        check_count(self.delta, f"{self._title}: delta")
-        check_number(self.eta, f"{self._title}: eta", least=0)
-
-    @property
-    def _metric(self) -> str:  # type: ignore[override]
-        return self.objective

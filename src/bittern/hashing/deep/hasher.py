@@ -1,4 +1,4 @@
-"""The base class of the gradient-trained methods: parameters, fitting and encoding."""
+"""The base classes of the gradient-trained methods: parameters, training and encoding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bittern.checks import (
     import_extra,
 )
 from bittern.errors import InputError
-from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.base import Bits, CodeLearner, Hasher, Rows
 from bittern.hashing.deep.images import AT_ONCE, ImageInputs, check_images
 from bittern.hashing.itq import ITQ
 from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
@@ -47,10 +47,240 @@ EPOCHS, STEPS = 50, 500  # defaults: train at least this long
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GradientHasher(Hasher):
-    """Bits are the signs of a network's logits; training minimises an objective over batches.
+class GradientTraining(CodeLearner):
+    """The parameters and the course of a training by gradients, of one network or of a pair.
 
-    This is a dataclass, so that every method inherits these parameters and adds its own.
+    This is a dataclass, so that every method inherits these parameters and adds its own;
+    :class:`GradientHasher` explains them.
+    """
+
+    n_bits: int = field(default=32, kw_only=False)
+    network: Any = "linear"
+    hidden: Any = 512
+    n_anchors: Any = 1000
+    dropout: Any = 0.5
+    image_size: int | None = None
+    frozen: int = 0
+    augment: int = 0
+    cache: str | os.PathLike[str] | None = None
+    precision: str = "single"
+    mirror: bool = False
+    n_epochs: int | None = None
+    n_steps: int | None = None
+    batch_size: int | None = None
+    learning_rate: Any = None
+    trunk_rate: float = 0.1
+    weight_decay: float = 1e-4
+    optimiser: str = "adamw"
+    schedule: str = "cosine"
+    averaging: float = 0.0
+    balanced: bool = True
+    validation: float = 0.0
+    patience: int | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: int | None = 0
+
+    losses_: NDArray[np.float64] = field(init=False)  # (epochs,) of training
+    scores_: NDArray[np.float64] = field(init=False)  # (epochs,) of validation, or empty
+    curves_: dict[str, NDArray[np.float64]] = field(init=False)  # (epochs,) each
+    best_epoch_: int = field(init=False)
+    _held_out: Any = field(default=None, init=False)  # rows and targets to follow during fit
+
+    needs_y = True
+    watches_held_out = True
+    _metric = "ap"  # of validation
+    _largest_default_batch = 500
+
+    @abstractmethod
+    def _loss(self, logits: Any, target: Tensor, t: float) -> Tensor:
+        """The objective after the share t of the training."""
+
+    @abstractmethod
+    def _relaxed(self, logits: Any, gains: Tensor, t: float) -> Tensor:
+        """The relaxed metric of rows after the share t of the training."""
+
+    def _ranking(
+        self, logits: Tensor, gains: Tensor, t: float, others: Tensor | None = None
+    ) -> Tensor:
+        """The relaxed metric of rows as queries for each other, or for ``others``."""
+        from bittern.hashing.objectives import OBJECTIVES
+
+        return 1 - OBJECTIVES[self._metric](logits, gains, others=others)
+
+    @abstractmethod
+    def _check_objective(self) -> None:
+        """Check the parameters of the objective."""
+
+    @abstractmethod
+    def _learn_scale(self, X: Any, train: PositionArray, rng: np.random.Generator) -> None:
+        """Learn what turns rows into inputs of the first layer."""
+
+    @abstractmethod
+    def _network_and_inputs(self, X: Any, train: PositionArray, seed: int) -> tuple[Any, Inputs]:
+        """The network before training, and the training rows as its inputs."""
+
+    @abstractmethod
+    def _network_input(self, X: Any) -> Any:
+        """Rows or images in the format of the network."""
+
+    @abstractmethod
+    def _checked_held_out(self) -> tuple[Any, Targets]:
+        """The rows to follow, and their targets."""
+
+    @abstractmethod
+    def _learned(self, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """The learned attributes, by name, for the state of the network."""
+
+    @abstractmethod
+    def _samples(self, X: Any, some: PositionArray) -> list[NDArray[Any]]:
+        """Arrays that tell training rows from others: their shape, and some of them."""
+
+    @property
+    @abstractmethod
+    def _rates(self) -> tuple[tuple[float, float], ...]:
+        """The learning rates of the hash layer and of the trunk, for each network."""
+
+    def _batch_targets(self, targets: Targets, seed: int) -> Callable[[PositionArray], Tensor]:
+        """What the rows of a batch are trained towards: their gains for each other."""
+        import torch
+
+        return lambda rows: torch.from_numpy(targets.gains(rows, rows))
+
+    def _train(self, X: Any, targets: Targets) -> None:
+        """Train on the rows X, which can be sliced, and keep the best network after each epoch."""
+        from bittern.hashing.deep.training import Checkpoint, Trainer, Validation, Watched
+
+        rng = self._generator()
+        seed = int(rng.integers(2**62))
+        order = rng.permutation(targets.n)
+        n_held_out = int(self.validation * targets.n)
+        held_out, train = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+        self._learn_scale(X, train, rng)
+        network, inputs = self._network_and_inputs(X, train, seed)
+        seen = targets.take(train)
+        choice = np.random.default_rng([seed, WATCH])
+        watched = {"train": Watched.of_training(inputs, seen, self._metric, choice)}
+        validation = checkpoint = None
+        if n_held_out:
+            rows, truth = self._network_input(X[held_out]), targets.take(held_out)
+            watched["held_out"] = Watched.of_others(rows, truth, self._metric)
+            validation = Validation(watched["held_out"], n_held_out, self._title)
+        if self._held_out is not None:
+            watched["held_out"] = self._watched_rows(choice)
+        if self.checkpoint is not None:
+            checkpoint = Checkpoint(Path(self.checkpoint), self._fingerprint(X, targets))
+        trainer = Trainer(
+            network,
+            inputs,
+            seen,
+            self._batch_targets(seen, seed),
+            self._loss,
+            self._settings(seed, len(train)),
+            validation,
+            watched,
+            self._relaxed,
+        )
+        for progress in trainer.epochs(checkpoint):
+            state = {name: value.numpy().copy() for name, value in trainer.best.items()}
+            self._keep(
+                **self._learned(state),
+                losses_=np.array(progress.losses),
+                scores_=np.array(progress.scores),
+                curves_={name: np.array(values) for name, values in progress.curves.items()},
+                best_epoch_=progress.best,
+            )
+
+    def _watched_rows(self, rng: np.random.Generator) -> Watched:
+        """Rows given to ``fit`` only to be followed."""
+        from bittern.hashing.deep.training import WATCHED, Watched
+
+        rows, targets = self._checked_held_out()
+        some = np.sort(rng.permutation(targets.n)[:WATCHED])
+        return Watched.of_others(self._network_input(rows[some]), targets.take(some), self._metric)
+
+    def _settings(self, seed: int, n: int) -> TrainingSettings:
+        """How to train on n rows, with defaults filled in."""
+        from bittern.hashing.deep.training import TrainingSettings
+
+        size = self.batch_size or min(self._largest_default_batch, max(100, n // 10))
+        per_epoch = max(1, n // size)
+        n_epochs = self.n_epochs or max(EPOCHS, math.ceil(STEPS / per_epoch))
+        if self.n_steps is not None:
+            n_epochs = max(1, round(self.n_steps / per_epoch))
+        return TrainingSettings(
+            n_epochs=int(n_epochs),
+            batch_size=int(size),
+            rates=self._rates,
+            weight_decay=self.weight_decay,
+            optimiser=self.optimiser,
+            schedule=self.schedule,
+            averaging=self.averaging,
+            balanced=self.balanced,
+            seed=seed,
+            patience=self.patience,
+            title=self._title,
+        )
+
+    def _check_training(self) -> None:
+        """Check the parameters of the training and the objective, and that PyTorch is installed."""
+        title = self._title
+        self._import_torch()
+        for name, least in (("n_epochs", 1), ("n_steps", 1), ("batch_size", 2), ("patience", 1)):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), f"{title}: {name}", least)
+        for name in ("validation", "averaging"):
+            check_share(getattr(self, name), f"{title}: {name}")
+        check_number(self.weight_decay, f"{title}: weight_decay", least=0)
+        if self.n_epochs is not None and self.n_steps is not None:
+            raise InputError(f"{title}: give n_epochs or n_steps, not both.")
+        if self.patience is not None and not self.validation:
+            raise InputError(
+                f"{title}: patience needs a share of rows for validation, for example "
+                f"validation=0.1."
+            )
+        self._check_checkpoint()
+        check_choice(self.optimiser, f"{title}: optimiser", OPTIMISERS)
+        check_choice(self.schedule, f"{title}: schedule", SCHEDULES)
+        self._check_objective()
+
+    def _check_checkpoint(self) -> None:
+        """Fail early, not after the first epoch."""
+        if self.checkpoint is None:
+            return
+        if self.random_state is None:
+            raise InputError(
+                f"{self._title}: a checkpoint needs a random_state, to resume the same training."
+            )
+        if not Path(self.checkpoint).parent.is_dir():
+            path = os.fspath(self.checkpoint)
+            raise InputError(
+                f"{self._title}: checkpoint {path!r} is in a folder that does not exist."
+            )
+
+    def _fingerprint(self, X: Any, targets: Targets) -> str:
+        """A hash of everything that affects the result: parameters, and samples of the data."""
+        parameters = {k: repr(v) for k, v in self.get_params(deep=False).items()}
+        for name in ("checkpoint", "cache", "mirror"):  # they do not affect the training
+            parameters.pop(name)
+        digest = hashlib.blake2b(json.dumps(parameters, sort_keys=True).encode(), digest_size=16)
+        some = np.linspace(0, targets.n - 1, min(targets.n, 4096)).astype(np.intp)
+        for array in (*self._samples(X, some), targets.gains(some[:256], some)):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def _resume_hint(self) -> str:
+        if self.checkpoint is None:
+            return ""
+        return f" Call fit() again with checkpoint={os.fspath(self.checkpoint)!r} to resume."
+
+    def _import_torch(self) -> Any:
+        return import_extra("torch", "PyTorch", "deep", self._title)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GradientHasher(GradientTraining, Hasher):
+    """Bits are the signs of a network's logits; training minimises an objective over batches.
 
     In a batch, every row is a query for all the others.  ``network`` is one of
 
@@ -95,46 +325,12 @@ class GradientHasher(Hasher):
     data and parameters resumes from it, with the same result as without an interruption.
     """
 
-    n_bits: int = field(default=32, kw_only=False)
-    network: Any = "linear"
-    hidden: int = 512
-    n_anchors: int = 1000
     start: str = "random"
-    dropout: float = 0.5
-    image_size: int | None = None
-    frozen: int = 0
-    augment: int = 0
-    cache: str | os.PathLike[str] | None = None
-    precision: str = "single"
-    mirror: bool = False
-    n_epochs: int | None = None
-    n_steps: int | None = None
-    batch_size: int | None = None
-    learning_rate: float | None = None
-    trunk_rate: float = 0.1
-    weight_decay: float = 1e-4
-    optimiser: str = "adamw"
-    schedule: str = "cosine"
-    averaging: float = 0.0
-    balanced: bool = True
-    validation: float = 0.0
-    patience: int | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    random_state: int | None = 0
 
     state_: dict[str, NDArray[Any]] = field(init=False)  # of the network, by PyTorch's names
-    losses_: NDArray[np.float64] = field(init=False)  # (epochs,) of training
-    scores_: NDArray[np.float64] = field(init=False)  # (epochs,) of validation, or empty
-    curves_: dict[str, NDArray[np.float64]] = field(init=False)  # (epochs,) each
-    best_epoch_: int = field(init=False)
     _restored: Any = field(default=None, init=False)  # the network with its state, once needed
-
-    _held_out: Any = field(default=None, init=False)  # rows and targets to follow during fit
-
-    needs_y = True
-    watches_held_out = True
-    _metric = "ap"  # of validation
-    _largest_default_batch = 500
+    _noise: float = field(default=0.0, init=False)  # on the inputs in training
+    _owner: str | None = field(default=None, init=False)  # whose part this is, in messages
 
     def fit(self, X: Any, y: Any = None, *, held_out: tuple[Any, Any] | None = None) -> Self:
         """Learn from rows X with their labels, tags or Relevance y.
@@ -151,78 +347,31 @@ class GradientHasher(Hasher):
         finally:
             self._held_out = None
 
-    @abstractmethod
-    def _loss(self, logits: Tensor, target: Tensor, t: float) -> Tensor:
-        """The objective after the share t of the training."""
-
-    def _batch_targets(self, targets: Targets, seed: int) -> Callable[[PositionArray], Tensor]:
-        """What the rows of a batch are trained towards: their gains for each other."""
-        import torch
-
-        return lambda rows: torch.from_numpy(targets.gains(rows, rows))
-
-    @abstractmethod
-    def _check_objective(self) -> None:
-        """Check the parameters of the objective."""
-
     def _fit(self, X: Rows, targets: Targets | None) -> None:
         assert targets is not None
-        from bittern.hashing.deep.training import Checkpoint, Trainer, Validation, Watched
+        self._train(X, targets)
 
-        rng = self._generator()
-        seed = int(rng.integers(2**62))
-        order = rng.permutation(targets.n)
-        n_held_out = int(self.validation * targets.n)
-        held_out, train = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
-        self._learn_scale(X, train, rng)
-        network, inputs = self._network_and_inputs(X, train, seed)
-        seen = targets.take(train)
-        choice = np.random.default_rng([seed, WATCH])
-        watched = {"train": Watched.of_training(inputs, seen, self._metric, choice)}
-        validation = checkpoint = None
-        if n_held_out:
-            rows, truth = self._network_input(X[held_out]), targets.take(held_out)
-            watched["held_out"] = Watched.of_others(rows, truth, self._metric)
-            validation = Validation(watched["held_out"], n_held_out, self._title)
-        if self._held_out is not None:
-            watched["held_out"] = self._watched_rows(self._held_out, choice)
-        if self.checkpoint is not None:
-            checkpoint = Checkpoint(Path(self.checkpoint), self._fingerprint(X, targets))
-        trainer = Trainer(
-            network,
-            inputs,
-            seen,
-            self._batch_targets(seen, seed),
-            self._loss,
-            self._settings(seed, len(train)),
-            validation,
-            watched,
-            self._relaxed,
-        )
-        for progress in trainer.epochs(checkpoint):
-            self._keep(
-                state_={name: value.numpy().copy() for name, value in trainer.best.items()},
-                losses_=np.array(progress.losses),
-                scores_=np.array(progress.scores),
-                curves_={name: np.array(values) for name, values in progress.curves.items()},
-                best_epoch_=progress.best,
-            )
+    def _learned(self, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        return {"state_": state}
 
-    def _watched_rows(self, held_out: tuple[Any, Any], rng: np.random.Generator) -> Watched:
-        """Rows given to ``fit`` only to be followed."""
-        from bittern.hashing.deep.training import WATCHED, Watched
-
-        X, y = held_out
+    def _checked_held_out(self) -> tuple[Any, Targets]:
+        X, y = self._held_out
         rows = self._checked(X)
-        targets = Targets.of(y, len(rows), f"{self._title}: held_out")
-        some = np.sort(rng.permutation(targets.n)[:WATCHED])
-        return Watched.of_others(self._network_input(rows[some]), targets.take(some), self._metric)
+        return rows, Targets.of(y, len(rows), f"{self._title}: held_out")
+
+    def _samples(self, X: Any, some: PositionArray) -> list[NDArray[Any]]:
+        return [np.array(X.shape), X[some]]
+
+    @property
+    def _rates(self) -> tuple[tuple[float, float], ...]:
+        if self._takes_vectors:
+            rate = self.learning_rate or RATES[self.network]
+            return ((rate, rate),)
+        rate = self.learning_rate or RATE
+        return ((rate, rate * self.trunk_rate),)
 
     def _relaxed(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
-        """The relaxed metric of rows after the share t of the training."""
-        from bittern.hashing.objectives import OBJECTIVES
-
-        return 1 - OBJECTIVES[self._metric](logits, gains)
+        return self._ranking(logits, gains, t)
 
     def logits(self, X: Any) -> Float32Array:
         """The network's outputs ``(n, n_bits)``, whose signs are the bits."""
@@ -262,9 +411,6 @@ class GradientHasher(Hasher):
         parts = [inputs.plain(np.arange(i, min(i + AT_ONCE, len(X)))) for i in starts]
         return np.concatenate([self._restored.late(part).numpy() for part in parts])
 
-    def _import_torch(self) -> Any:
-        return import_extra("torch", "PyTorch", "deep", self._title)
-
     def _network_and_inputs(
         self, X: Rows, train: PositionArray, seed: int
     ) -> tuple[HashNetwork, Inputs]:
@@ -283,7 +429,7 @@ class GradientHasher(Hasher):
         rows = self._scaled(X[train])
         if self.start == "itq":
             network.hash.weight.data = to_tensor(self._itq_weights(rows))
-        return network, VectorInputs(to_tensor(rows))
+        return network, VectorInputs(to_tensor(rows), self._noise)
 
     def _build(self, sample: Rows, *, pretrained: bool) -> HashNetwork:
         """The network for inputs like the sample, with random or published weights."""
@@ -368,10 +514,8 @@ class GradientHasher(Hasher):
         return not isinstance(self.network, str | Backbone)
 
     @property
-    def _resume_hint(self) -> str:
-        if self.checkpoint is None:
-            return ""
-        return f" Call fit() again with checkpoint={os.fspath(self.checkpoint)!r} to resume."
+    def _title(self) -> str:
+        return self._owner or super()._title
 
     def _forget(self) -> None:
         super()._forget()
@@ -380,99 +524,37 @@ class GradientHasher(Hasher):
     def __getstate__(self) -> Any:
         return {**super().__getstate__(), "_restored": None}
 
-    def _settings(self, seed: int, n: int) -> TrainingSettings:
-        """How to train on n rows, with defaults filled in."""
-        from bittern.hashing.deep.training import TrainingSettings
-
-        size = self.batch_size or min(self._largest_default_batch, max(100, n // 10))
-        rate = self.learning_rate or (RATES[self.network] if self._takes_vectors else RATE)
-        per_epoch = max(1, n // size)
-        n_epochs = self.n_epochs or max(EPOCHS, math.ceil(STEPS / per_epoch))
-        if self.n_steps is not None:
-            n_epochs = max(1, round(self.n_steps / per_epoch))
-        return TrainingSettings(
-            n_epochs=int(n_epochs),
-            batch_size=int(size),
-            learning_rate=rate,
-            trunk_rate=rate if self._takes_vectors else rate * self.trunk_rate,
-            weight_decay=self.weight_decay,
-            optimiser=self.optimiser,
-            schedule=self.schedule,
-            averaging=self.averaging,
-            balanced=self.balanced,
-            seed=seed,
-            patience=self.patience,
-            title=self._title,
-        )
-
     def _check(self) -> None:
-        """Check the parameters, and that PyTorch is installed."""
+        """Check all parameters."""
+        self._check_training()
+        self._check_layers()
+
+    def _check_layers(self) -> None:
+        """Check the parameters of the network."""
         title = self._title
-        self._import_torch()
         for name, least in (("hidden", 1), ("n_anchors", 1), ("frozen", 0), ("augment", 0)):
             check_count(getattr(self, name), f"{title}: {name}", least)
-        optional = (
-            ("n_epochs", 1),
-            ("n_steps", 1),
-            ("batch_size", 2),
-            ("patience", 1),
-            ("image_size", 1),
-        )
-        for name, least in optional:
-            if getattr(self, name) is not None:
-                check_count(getattr(self, name), f"{title}: {name}", least)
-        for name in ("dropout", "validation", "averaging"):
-            if not 0 <= check_number(getattr(self, name), f"{title}: {name}", least=0) < 1:
-                raise InputError(f"{title}: {name} must be less than 1, got {getattr(self, name)}.")
-        for name in ("trunk_rate", "weight_decay"):
-            check_number(getattr(self, name), f"{title}: {name}", least=0)
-        if self.n_epochs is not None and self.n_steps is not None:
-            raise InputError(f"{title}: give n_epochs or n_steps, not both.")
+        if self.image_size is not None:
+            check_count(self.image_size, f"{title}: image_size", 1)
+        check_share(self.dropout, f"{title}: dropout")
+        check_number(self.trunk_rate, f"{title}: trunk_rate", least=0)
         if self.learning_rate is not None:
             check_number(self.learning_rate, f"{title}: learning_rate", above=0)
-        if self.patience is not None and not self.validation:
-            raise InputError(
-                f"{title}: patience needs a share of rows for validation, for example "
-                f"validation=0.1."
-            )
-        self._check_checkpoint()
         _check_network(self.network, title)
         check_choice(self.start, f"{title}: start", ("random", "itq"))
         check_choice(self.precision, f"{title}: precision", PRECISIONS)
-        check_choice(self.optimiser, f"{title}: optimiser", OPTIMISERS)
-        check_choice(self.schedule, f"{title}: schedule", SCHEDULES)
         if self.mirror and (self._takes_vectors or self._is_own_module):
             raise InputError(f"{title}: mirror is for the package's image networks.")
         if self.start != "random" and self.network not in ("linear", "kernel"):
             raise InputError(
                 f"{title}: start={self.start!r} is for one layer, network='linear' or 'kernel'."
             )
-        self._check_objective()
 
-    def _check_checkpoint(self) -> None:
-        """Fail early, not after the first epoch."""
-        if self.checkpoint is None:
-            return
-        if self.random_state is None:
-            raise InputError(
-                f"{self._title}: a checkpoint needs a random_state, to resume the same training."
-            )
-        if not Path(self.checkpoint).parent.is_dir():
-            path = os.fspath(self.checkpoint)
-            raise InputError(
-                f"{self._title}: checkpoint {path!r} is in a folder that does not exist."
-            )
 
-    def _fingerprint(self, X: Rows, targets: Targets) -> str:
-        """A hash of everything that affects the result: parameters, and samples of the data."""
-        parameters = {k: repr(v) for k, v in self.get_params(deep=False).items()}
-        for name in ("checkpoint", "cache", "mirror"):  # they do not affect the training
-            parameters.pop(name)
-        digest = hashlib.blake2b(json.dumps(parameters, sort_keys=True).encode(), digest_size=16)
-        some = np.linspace(0, len(X) - 1, min(len(X), 4096)).astype(np.intp)
-        for array in (np.array(X.shape), X[some], targets.gains(some[:256], some)):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+def check_share(value: Any, name: str) -> None:
+    """Refuse anything but a number from 0 to less than 1."""
+    if not 0 <= check_number(value, name, least=0) < 1:
+        raise InputError(f"{name} must be less than 1, got {value}.")
 
 
 def _check_network(network: Any, title: str) -> None:

@@ -64,8 +64,9 @@ class HashNetwork(nn.Module):
             logits: Tensor = self.hash(self.dropout(features))
         return logits.float() if self.fast else logits
 
-    def parameter_groups(self, rate: float, trunk_rate: float) -> list[dict[str, Any]]:
-        """Parameters with their learning rates, in an optimiser's format."""
+    def parameter_groups(self, rates: tuple[float, float]) -> list[dict[str, Any]]:
+        """Parameters with the rates of hash layer and trunk, in an optimiser's format."""
+        rate, trunk_rate = rates
         trunk = [p for p in self.trunk.parameters() if p.requires_grad]
         groups: list[dict[str, Any]] = [{"params": list(self.hash.parameters()), "lr": rate}]
         return groups + ([{"params": trunk, "lr": trunk_rate}] if trunk else [])
@@ -81,6 +82,28 @@ class HashNetwork(nn.Module):
         if self.frozen:
             assert isinstance(self.trunk, Backbone)
             yield from self.trunk.stages[: self.frozen]
+
+
+class PairNetwork(nn.Module):
+    """Two networks, of images and of texts, that are trained together."""
+
+    def __init__(self, images: HashNetwork, texts: HashNetwork) -> None:
+        super().__init__()
+        self.images, self.texts = images, texts
+
+    def forward(self, rows: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Logits of images and of texts."""
+        return self.images(rows[0]), self.texts(rows[1])
+
+    def late(self, x: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Logits from the outputs of the frozen stages."""
+        return self.images.late(x[0]), self.texts.late(x[1])
+
+    def parameter_groups(
+        self, images: tuple[float, float], texts: tuple[float, float]
+    ) -> list[dict[str, Any]]:
+        """Parameters with the rates of both networks, in an optimiser's format."""
+        return self.images.parameter_groups(images) + self.texts.parameter_groups(texts)
 
 
 def vector_network(

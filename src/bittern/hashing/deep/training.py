@@ -19,15 +19,16 @@ from bittern.checks import PositionArray
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.hashing.deep.images import AT_ONCE
-from bittern.hashing.deep.layers import HashNetwork
+from bittern.hashing.deep.layers import HashNetwork, PairNetwork
 from bittern.hashing.targets import Targets
 from bittern.io.files import atomic_write, reading
 from bittern.metrics import evaluate
 from bittern.progress import Bar
+from bittern.relevance import Relevance
 
-Loss = Callable[
-    [Tensor, Tensor, float], Tensor
-]  # of logits, their target, and the share of training
+Network = HashNetwork | PairNetwork
+Logits = Any  # a tensor, or for two modalities a pair of them
+Loss = Callable[[Logits, Tensor, float], Tensor]  # of logits, target, and share of training
 LEAST_PER_CLASS = 5  # rows in a batch, if there are more classes than it can hold
 WARM_UP = 0.1  # of all steps
 MOMENTUM = 0.9  # of stochastic gradient descent
@@ -40,8 +41,7 @@ class TrainingSettings:
 
     n_epochs: int
     batch_size: int
-    learning_rate: float
-    trunk_rate: float
+    rates: tuple[tuple[float, float], ...]  # of the hash layer and the trunk, for each network
     weight_decay: float
     optimiser: str
     schedule: str
@@ -82,34 +82,60 @@ class Checkpoint:
 class Inputs(Protocol):
     """The training rows as a network's inputs."""
 
-    def draw(self, rows: PositionArray, rng: np.random.Generator) -> Tensor:
+    def draw(self, rows: PositionArray, rng: np.random.Generator) -> Any:
         """Inputs of the learned part of the network, for some training rows."""
 
-    def plain(self, rows: PositionArray) -> Tensor:
+    def plain(self, rows: PositionArray) -> Any:
         """The same without random variations."""
 
 
 class VectorInputs:
-    """Rows of numbers, ready for the first layer."""
+    """Rows of numbers, ready for the first layer; Gaussian ``noise`` varies them in training."""
 
-    def __init__(self, rows: Tensor) -> None:
-        self._rows = rows  # (n, dim)
+    def __init__(self, rows: Tensor, noise: float = 0.0) -> None:
+        self._rows, self._noise = rows, noise  # (n, dim), and its standard deviation
 
     def draw(self, rows: PositionArray, rng: np.random.Generator) -> Tensor:
-        """Some of the rows."""
-        return self._rows[rows]
+        """Some of the rows, with noise."""
+        chosen = self._rows[rows]
+        if not self._noise:
+            return chosen
+        noise = rng.standard_normal(chosen.shape, dtype=np.float32)
+        return chosen + self._noise * torch.from_numpy(noise)
 
     def plain(self, rows: PositionArray) -> Tensor:
         """Some of the rows."""
         return self._rows[rows]
 
 
-class Watched:
-    """Rows whose metric among themselves is followed: the exact one, and its relaxation."""
+class PairInputs:
+    """Paired images and texts as the inputs of two networks; ``words`` are further texts."""
 
-    def __init__(self, logits: Callable[[HashNetwork], Tensor], targets: Targets, metric: str):
+    def __init__(self, images: Inputs, texts: Inputs, words: Tensor | None = None) -> None:
+        self._images, self._texts, self._words = images, texts, words
+
+    def draw(self, rows: PositionArray, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Inputs of some pairs, and of all the words."""
+        texts = self._texts.draw(rows, rng)
+        if self._words is not None:
+            texts = torch.cat((texts, self._words))
+        return self._images.draw(rows, rng), texts
+
+    def plain(self, rows: PositionArray) -> tuple[Tensor, Tensor]:
+        """Inputs of some pairs."""
+        return self._images.plain(rows), self._texts.plain(rows)
+
+
+class Watched:
+    """Rows whose metric among themselves is followed: the exact one, and its relaxation.
+
+    Of two modalities, the metric is the mean of both directions, and an item's own pair counts.
+    """
+
+    def __init__(self, logits: Callable[[Network], Logits], targets: Targets, metric: str):
         self._logits, self._metric, self._targets = logits, metric, targets
-        self._truth = targets.as_relevance().excluding(np.arange(targets.n))
+        self._truth = targets.as_relevance()
+        self._truth_of_others = self._truth.excluding(np.arange(targets.n))
 
     @staticmethod
     def of_training(
@@ -118,23 +144,23 @@ class Watched:
         """Some of the training rows."""
         rows = np.sort(rng.permutation(targets.n)[:WATCHED])
 
-        def logits(network: HashNetwork) -> Tensor:
+        def logits(network: Network) -> Logits:
             blocks = np.array_split(rows, max(1, len(rows) // AT_ONCE))
-            return torch.cat([network.late(inputs.plain(some)) for some in blocks])
+            return _joined([network.late(inputs.plain(some)) for some in blocks])
 
         return Watched(logits, targets.take(rows), metric)
 
     @staticmethod
-    def of_others(inputs: Tensor, targets: Targets, metric: str) -> Watched:
+    def of_others(inputs: Any, targets: Targets, metric: str) -> Watched:
         """Rows that training does not see, as inputs of the whole network."""
 
-        def logits(network: HashNetwork) -> Tensor:
-            starts = range(0, len(inputs), AT_ONCE)
-            return torch.cat([network(inputs[i : i + AT_ONCE]) for i in starts])
+        def logits(network: Network) -> Logits:
+            starts = range(0, targets.n, AT_ONCE)
+            return _joined([network(_some(inputs, slice(i, i + AT_ONCE))) for i in starts])
 
         return Watched(logits, targets, metric)
 
-    def values(self, network: HashNetwork, relaxed: Loss, t: float) -> tuple[float, float]:
+    def values(self, network: Network, relaxed: Loss, t: float) -> tuple[float, float]:
         """The relaxed and the exact metric of a network in evaluation mode."""
         rows = np.arange(self._targets.n)
         with torch.inference_mode():
@@ -143,14 +169,21 @@ class Watched:
             soft = relaxed(logits, gains, t).item()
         return soft, self._exact(logits)
 
-    def exact(self, network: HashNetwork) -> float:
+    def exact(self, network: Network) -> float:
         """The exact metric; NaN if nothing is relevant to any row."""
         with torch.inference_mode():
             return self._exact(self._logits(network))
 
-    def _exact(self, logits: Tensor) -> float:
-        codes = Codes.from_bits((logits > 0).numpy())
-        return float(evaluate(codes, codes, self._truth, [self._metric])[self._metric].mean)
+    def _exact(self, logits: Logits) -> float:
+        if isinstance(logits, Tensor):
+            codes = Codes.from_bits((logits > 0).numpy())
+            return self._mean(codes, codes, self._truth_of_others)
+        images, texts = (Codes.from_bits((one > 0).numpy()) for one in logits)
+        both = self._mean(images, texts, self._truth), self._mean(texts, images, self._truth)
+        return sum(both) / 2
+
+    def _mean(self, queries: Codes, database: Codes, truth: Relevance) -> float:
+        return float(evaluate(queries, database, truth, [self._metric])[self._metric].mean)
 
 
 class Validation:
@@ -159,7 +192,7 @@ class Validation:
     def __init__(self, watched: Watched, n: int, title: str) -> None:
         self._watched, self._n, self._title = watched, n, title
 
-    def score(self, network: HashNetwork) -> float:
+    def score(self, network: Network) -> float:
         """The mean of the metric for the codes of a network in evaluation mode."""
         score = self._watched.exact(network)
         if np.isnan(score):
@@ -181,7 +214,7 @@ class Trainer:
 
     def __init__(
         self,
-        network: HashNetwork,
+        network: Network,
         inputs: Inputs,
         targets: Targets,
         batch_targets: Callable[[PositionArray], Tensor],
@@ -266,7 +299,7 @@ class Trainer:
             raise InputError(
                 f"{self.settings.title}: the loss became {value} in epoch "
                 f"{self.progress.epoch + 1}; lower learning_rate "
-                f"(it is {self.settings.learning_rate:g})."
+                f"(it is {' and '.join(f'{rate:g}' for rate, _ in self.settings.rates)})."
             )
         self._optimiser.zero_grad()
         if loss.requires_grad:
@@ -318,7 +351,7 @@ class WeightMean:
         self._share = share
         self.state: dict[str, Any] = {"n": 0, "mean": {}}
 
-    def add(self, network: HashNetwork, t: float) -> None:
+    def add(self, network: Network, t: float) -> None:
         """Count the weights after the step at t."""
         if t < 1 - self._share or not self._share:
             return
@@ -331,7 +364,7 @@ class WeightMean:
         self.state["n"] = n
 
     @contextmanager
-    def used_by(self, network: HashNetwork) -> Iterator[None]:
+    def used_by(self, network: Network) -> Iterator[None]:
         """Give the network the mean for the block; nothing happens before there is one."""
         if not self.state["n"]:
             yield
@@ -374,8 +407,8 @@ def _shuffled_forever(rows: PositionArray, rng: np.random.Generator) -> Iterator
         yield from rng.permutation(rows)
 
 
-def _optimiser(network: HashNetwork, settings: TrainingSettings) -> torch.optim.Optimizer:
-    groups = network.parameter_groups(settings.learning_rate, settings.trunk_rate)
+def _optimiser(network: Network, settings: TrainingSettings) -> torch.optim.Optimizer:
+    groups = network.parameter_groups(*settings.rates)
     if settings.optimiser == "sgd":
         return torch.optim.SGD(groups, momentum=MOMENTUM, weight_decay=settings.weight_decay)
     return torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
@@ -388,5 +421,17 @@ def _share_of_rate(t: float) -> float:
     return 0.5 + 0.5 * math.cos(math.pi * (t - WARM_UP) / (1 - WARM_UP))
 
 
-def _copied_state(network: HashNetwork) -> dict[str, Tensor]:
+def _some(inputs: Any, rows: slice) -> Any:
+    """Some rows of the inputs of one network, or of both."""
+    return inputs[rows] if isinstance(inputs, Tensor) else tuple(one[rows] for one in inputs)
+
+
+def _joined(parts: list[Logits]) -> Logits:
+    """The logits of blocks of rows, of one network or of both, as one block."""
+    if isinstance(parts[0], Tensor):
+        return torch.cat(parts)
+    return tuple(map(torch.cat, zip(*parts, strict=True)))
+
+
+def _copied_state(network: Network) -> dict[str, Tensor]:
     return {name: value.detach().clone() for name, value in network.state_dict().items()}
