@@ -13,7 +13,6 @@ import numpy as np
 from bittern.checks import check_count
 from bittern.codes import MAX_BITS, Codes
 from bittern.errors import BitternError, FileError, InputError
-from bittern.io.models import ModelFormat
 
 if TYPE_CHECKING:
     from bittern.features.base import Feature
@@ -81,7 +80,7 @@ class Recipe:
             if self.hasher is not None:
                 self.hasher.save(Path(folder, "hasher.npz"))
             if self.features is not None:
-                _feature_format().save(self.features, Path(folder, "features.npz"))
+                self.features.save(Path(folder, "features.npz"))
             return {file.stem: file.read_bytes() for file in sorted(Path(folder).iterdir())}
 
     @classmethod
@@ -89,6 +88,7 @@ class Recipe:
         """Read what :meth:`to_blobs` gave; runs no code from it."""
         if not blobs:
             return cls()
+        from bittern.features.storage import load as load_feature
         from bittern.hashing.storage import load
 
         with tempfile.TemporaryDirectory() as folder:
@@ -97,9 +97,7 @@ class Recipe:
                 file.write_bytes(blobs[name])
             try:
                 hasher = load(files["hasher"]) if "hasher" in files else None
-                features = (
-                    _feature_format().load(files["features"]) if "features" in files else None
-                )
+                features = load_feature(files["features"]) if "features" in files else None
             except BitternError as error:
                 said = str(error).replace(f"{folder}/", "")
                 raise FileError(f"{place}: its recipe cannot be read: {said}") from error
@@ -130,9 +128,3 @@ def _check_feature(features: Any) -> None:
             "Collection: features must be a fitted one of bittern.features, got "
             f"{type(features).__name__}."
         )
-
-
-def _feature_format() -> ModelFormat:
-    from bittern.features import FEATURES
-
-    return ModelFormat("feature", FEATURES, head="feature")

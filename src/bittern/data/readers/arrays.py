@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import check_labels
-from bittern.data.captions import captions_of_rows, present_texts
+from bittern.data.caption_files import captions_of_rows, present_texts
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.data.rows import Rows, Texts
 from bittern.errors import FileError, InputError
@@ -50,8 +50,8 @@ def _load(
     class.
 
     Texts become the modality ``text``; ``texts`` may also name a file of captions (see
-    :mod:`bittern.data.captions`).  An item lacks a modality if its text is blank or missing, or, if
-    there are several modalities, if its vector is all NaN.
+    :mod:`bittern.data.caption_files`).  An item lacks a modality if its text is blank or missing,
+    or, if there are several modalities, if its vector is all NaN.
     """
     table = open_table(folder)
     modalities = _modalities(table, vectors)

@@ -9,7 +9,7 @@ required, and other columns are ignored:
 - ``tags``: words separated by ``;``, or a JSON list of words; may be empty;
 - ``text``: a caption, which becomes the modality ``text``; may be empty.
 
-Captions may also be in files of their own; see :mod:`bittern.data.captions`.
+Captions may also be in files of their own; see :mod:`bittern.data.caption_files`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.data.captions import Captions, captions_of_images, present_texts
+from bittern.data.caption_files import Captions, captions_of_images, present_texts
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.data.images import ImageFiles
 from bittern.data.manifest import ManifestRow, read_manifest

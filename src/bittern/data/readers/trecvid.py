@@ -24,7 +24,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from bittern.checks import PositionArray
-from bittern.data.captions import present_texts
+from bittern.data.caption_files import present_texts
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.data.images import ImageFiles
 from bittern.data.readers import folder as folders
