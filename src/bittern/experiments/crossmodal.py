@@ -227,7 +227,10 @@ class CrossModal(Paradigm):
     ) -> dict[str, Any]:
         """Fit on a part of the training rows, and search the others in both directions."""
         metric, sets = protocol.search_metric, trial_sets(protocol, trial, data)
-        model = clock("fit", lambda: _fitted(protocol, trial, trial.parameters, sets.train))
+        model = clock(
+            "fit",
+            lambda: _fitted(protocol, trial, trial.parameters, sets.train, sets.queries),
+        )
         value = clock("evaluate", lambda: _score(protocol, model, sets, metric))
         return {
             "parameters": trial.parameters,
@@ -253,14 +256,21 @@ def _complete(split: Split, dataset: Dataset, settings: CrossModalSettings) -> t
 
 
 def _fitted(
-    protocol: Protocol, cell: Cell, parameters: dict[str, Any], train: SplitSet
+    protocol: Protocol,
+    cell: Cell,
+    parameters: dict[str, Any],
+    train: SplitSet,
+    held_out: SplitSet | None = None,
 ) -> CrossModalHasher:
-    """A model that has learned from these pairs."""
+    """A model that has learned from these pairs; some also record curves on held-out pairs."""
     model = _model(protocol, cell, parameters)
-    target = None
-    if any(_model(protocol, cell, point)._takes_y for point in cell.method.points):
-        target = target_of(protocol, cell, train)
-    return model.fit(train.vectors, train.texts, target)
+    if not any(_model(protocol, cell, point)._takes_y for point in cell.method.points):
+        return model.fit(train.vectors, train.texts)
+    target, watched = target_of(protocol, cell, train), {}
+    if held_out is not None and getattr(model, "watches_held_out", False):
+        other = target_of(protocol, cell, held_out, train)
+        watched["held_out"] = (held_out.vectors, held_out.texts, other)
+    return model.fit(train.vectors, train.texts, target, **watched)
 
 
 def _model(protocol: Protocol, cell: Cell, parameters: dict[str, Any]) -> CrossModalHasher:
@@ -285,7 +295,8 @@ def _encoded(protocol: Protocol, model: CrossModalHasher, data: PairedData) -> d
         elif setting != LEAK:
             codes[setting] = _both(model, data.unseen if setting == UNSEEN else data.train)
         elif (bits := getattr(model, "training_bits_", None)) is not None:
-            codes[setting] = dict.fromkeys((IMAGE, TEXT), Codes.from_bits(bits))
+            of_texts = getattr(model, "training_text_bits_", bits)  # if each modality has its own
+            codes[setting] = {IMAGE: Codes.from_bits(bits), TEXT: Codes.from_bits(of_texts)}
     return codes
 
 

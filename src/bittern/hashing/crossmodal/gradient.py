@@ -13,8 +13,8 @@ from bittern.checks import PositionArray, check_number
 from bittern.errors import InputError
 from bittern.hashing.base import Bits, Rows
 from bittern.hashing.crossmodal.base import CrossModalHasher, Modality
-from bittern.hashing.deep.hasher import VECTOR_NETWORKS, GradientHasher, GradientTraining
-from bittern.hashing.deep.images import check_images
+from bittern.hashing.deep.hasher import GradientHasher, GradientTraining
+from bittern.hashing.deep.images import VECTOR_NETWORKS, check_images
 from bittern.hashing.targets import Targets
 
 if TYPE_CHECKING:
