@@ -27,6 +27,8 @@ from bittern.hashing.klsh import KLSH
 from bittern.hashing.ksh import KSH
 from bittern.hashing.lsh import LSH, SKLSH, PStableLSH
 from bittern.hashing.machash import MACHash
+from bittern.hashing.mhq import MHQ
+from bittern.hashing.npq import NPQ
 from bittern.hashing.pcah import PCAH
 from bittern.hashing.sdh import SDH
 from bittern.hashing.sh import SH
@@ -35,6 +37,7 @@ from bittern.hashing.storage import load
 from bittern.hashing.structhash import StructHash
 from bittern.hashing.talr import TALR
 from bittern.hashing.targets import Targets
+from bittern.hashing.vbq import VBQ
 from bittern.registry import Registry
 
 __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
@@ -50,6 +53,9 @@ __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "STH",
     "IsoHash",
     "DBQ",
+    "MHQ",
+    "NPQ",
+    "VBQ",
     "BRE",
     "KSH",
     "SDH",

@@ -73,7 +73,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         return Codes.concatenate(Codes.from_bits(bits) for bits in self._all_bits(X))
 
     def transform(self, X: Any) -> Bits:
-        """The bits of rows, ``(n, n_bits)`` booleans."""
+        """The bits of rows, ``(n, n_stored_bits)`` booleans."""
         self._check_fitted()
         return np.concatenate(list(self._all_bits(X)))
 
@@ -90,7 +90,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _bits(self, X: Rows) -> Bits:
-        """Bits ``(n, n_bits)`` of a block of checked rows."""
+        """Bits ``(n, n_stored_bits)`` of a block of checked rows."""
 
     def _checked_bits(self, X: Any) -> Bits:
         """Bits of a block of rows that are not checked yet."""
@@ -103,6 +103,11 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
     def _blank(self) -> NDArray[Any]:
         """One row of zeros, to test a loaded model."""
         return np.zeros((1, self.n_features_in_))
+
+    @property
+    def n_stored_bits(self) -> int:
+        """The length of the codes: ``n_bits``, or more if they are thermometers."""
+        return self.n_bits
 
     @property
     def _resume_hint(self) -> str:
@@ -147,7 +152,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         """The bits of all rows, block by block if X can be sliced."""
         blocks = [slice(None)]
         if is_lazy(X) or (isinstance(X, np.ndarray) and X.ndim >= 2):
-            width = self.n_features_in_ + 4 * self.n_bits
+            width = self.n_features_in_ + 4 * self.n_stored_bits
             blocks = row_blocks(len(X), 4 * width, MEMORY) or blocks
         for some in track(blocks, f"{self._title}: encoding"):
             part = X if some == slice(None) else X[some]
@@ -164,7 +169,7 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_bits
+        return self.n_stored_bits
 
 
 def _is_learned(name: str) -> bool:

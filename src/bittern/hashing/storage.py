@@ -19,8 +19,8 @@ def load(path: str | os.PathLike[str]) -> Hasher:
     hasher: Hasher = _format().load(path)
     with reading(path, "model"):
         bits = hasher._bits(hasher._blank())  # fails if the arrays do not fit together
-        if bits.shape != (1, hasher.n_bits):
-            raise ValueError(f"codes of {bits.shape[1]} bits, not {hasher.n_bits}")
+        if bits.shape != (1, hasher.n_stored_bits):
+            raise ValueError(f"codes of {bits.shape[1]} bits, not {hasher.n_stored_bits}")
     return hasher
 
 
