@@ -13,6 +13,7 @@ from bittern.hashing import MHQ, NPQ, VBQ
 from bittern.hashing.cuts import Levels, Neighbourhood, least_squares_cuts
 from bittern.hashing.npq import best_cuts, similar_pairs
 from bittern.hashing.vbq import divide_bits
+from bittern.store.recipe import Recipe
 
 KINDS = (MHQ, NPQ, VBQ)
 
@@ -73,7 +74,7 @@ def neighbourhood(z, similar, beta=1.0):
 
 
 @given(values, st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_cuts_have_a_smaller_squared_error(numbers, n_cuts):
     z = np.array(numbers, float)
     levels = Levels.of(z, 0.0)
@@ -83,7 +84,7 @@ def test_no_cuts_have_a_smaller_squared_error(numbers, n_cuts):
 
 
 @given(values, st.integers(0, 99), st.integers(1, 4), st.sampled_from([0.5, 1.0, 2.0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_cuts_have_a_larger_f(numbers, seed, n_cuts, beta):
     z, similar = made(numbers, seed)
     pairs = neighbourhood(z, similar, beta)
@@ -95,7 +96,7 @@ def test_no_cuts_have_a_larger_f(numbers, seed, n_cuts, beta):
 
 
 @given(values, st.integers(0, 99), st.integers(1, 3), st.sampled_from([0.2, 0.5, 0.9]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_between_them_no_change_of_one_threshold_helps(numbers, seed, n_cuts, alpha):
     z, similar = made(numbers, seed)
     pairs = neighbourhood(z, similar)
@@ -112,7 +113,7 @@ def test_between_them_no_change_of_one_threshold_helps(numbers, seed, n_cuts, al
 
 
 @given(st.integers(0, 99), st.integers(1, 7))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_no_other_division_of_the_bits_is_worth_more(seed, n_bits):
     worth = np.sort(np.random.default_rng(seed).random((3, 3)), axis=1)
     bits = divide_bits(worth, n_bits)
@@ -142,7 +143,7 @@ def test_normal_values_are_cut_where_a_quantiser_of_four_levels_cuts_them():
 
 
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=30), st.integers(1, 7))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_equal_values_are_never_cut_apart(numbers, n_cuts):
     z = np.array(numbers, float)
     noisy = z + 1e-10 * np.random.default_rng(0).standard_normal(len(z))
@@ -242,16 +243,14 @@ def test_rows_without_neighbours_are_quantised_by_squared_error():
     assert VBQ(8).fit(X, alone).bits_.tolist() == [1] * 8
 
 
-def test_search_and_collections_work_on_the_stored_bits(tmp_path):
-    hasher = MHQ(6).fit(X)
-    with bt.store.create(tmp_path / "some.bittern", hasher=hasher) as collection:
-        collection.add(X)
-    with bt.store.open(tmp_path / "some.bittern") as collection:
-        assert collection.n_bits == hasher.n_stored_bits == 9
-        codes = hasher.encode(X)
-        assert collection.search(X[:5], k=4) == bt.FlatIndex(codes).search(codes[:5], k=4)
+def test_collections_are_as_wide_as_the_stored_bits():
+    recipe = Recipe(MHQ(6).fit(X))
+    assert recipe.bits(None) == recipe.bits(9) == 9
+    assert Recipe.from_blobs(recipe.to_blobs(), 9, "here").encode(X, "queries").n_bits == 9
     with pytest.raises(bt.InputError, match="n_bits must be the hasher's 9, got 6"):
-        bt.store.create(tmp_path / "other.bittern", n_bits=6, hasher=hasher)
+        recipe.bits(6)
+    with pytest.raises(bt.FileError, match="its hasher makes codes of 9 bits, but its codes have"):
+        Recipe.from_blobs(recipe.to_blobs(), 6, "here")
 
 
 @pytest.mark.parametrize(

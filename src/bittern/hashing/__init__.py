@@ -20,6 +20,7 @@ from bittern.hashing.dbq import DBQ
 from bittern.hashing.dpsh import DPSH
 from bittern.hashing.dtsh import DTSH
 from bittern.hashing.fasthash import FastHash
+from bittern.hashing.grh import GRH
 from bittern.hashing.isohash import IsoHash
 from bittern.hashing.itq import ITQ
 from bittern.hashing.itq_cca import ITQCCA
@@ -58,6 +59,7 @@ __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "VBQ",
     "BRE",
     "KSH",
+    "GRH",
     "SDH",
     "MACHash",
     "FastHash",

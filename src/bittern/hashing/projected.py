@@ -32,31 +32,15 @@ class ProjectedHasher(Hasher):
         self, X: Rows, targets: Targets | None, n_dimensions: int
     ) -> tuple[LinearHasher, Rows, Float64Array]:
         """The fitted projection, the rows in its dimensions, and the rounding error of each."""
-        hasher = self._unfitted(n_dimensions)
-        hasher.fit(X, _as_given(targets) if hasher._takes_y else None)
+        hasher = unfitted(self, "projection", n_dimensions, default="pcah")
+        hasher.fit(X, targets.given if targets is not None and hasher._takes_y else None)
         Z = X @ hasher.projection_.astype(X.dtype) - hasher.mean_ @ hasher.projection_
         size = np.abs(hasher.mean_) @ np.abs(hasher.projection_) + np.abs(Z).max(axis=0)
         return hasher, Z, SLACK * np.finfo(X.dtype).eps * size
 
-    def _unfitted(self, n_dimensions: int) -> LinearHasher:
-        """A copy of the projection with this number of dimensions."""
-        given = "pcah" if self.projection is None else self.projection
-        if isinstance(given, str) and issubclass(_named(given), LinearHasher):
-            return _named(given)(n_dimensions, random_state=self.random_state)
-        if not isinstance(given, LinearHasher):
-            raise InputError(
-                f"{self._title}: projection must be a linear hasher, such as 'itq' or ITQ(), or "
-                f"None, got {given!r}."
-            )
-        hasher: LinearHasher = clone(given)
-        return hasher.set_params(n_bits=n_dimensions)
-
     @property
     def _takes_y(self) -> bool:
-        given = self.projection
-        if isinstance(given, str):
-            return _named(given).needs_y
-        return isinstance(given, LinearHasher) and given._takes_y
+        return takes_y(self.projection)
 
 
 class ThermometerHasher(ProjectedHasher):
@@ -120,15 +104,29 @@ def n_thresholds(allocation: Allocation) -> list[int]:
     return [(1 << bits) - 1 for bits in allocation]
 
 
+def unfitted(owner: Hasher, parameter: str, n_bits: int, default: str) -> LinearHasher:
+    """The linear hasher that a parameter gives, by its name or as an unfitted one, as a copy."""
+    given = getattr(owner, parameter)
+    given = default if given is None else given
+    if isinstance(given, str) and issubclass(_named(given), LinearHasher):
+        return _named(given)(n_bits, random_state=owner.random_state)
+    if not isinstance(given, LinearHasher):
+        raise InputError(
+            f"{owner._title}: {parameter} must be a linear hasher, such as 'itq' or ITQ(), or "
+            f"None, got {given!r}."
+        )
+    hasher: LinearHasher = clone(given)
+    return hasher.set_params(n_bits=n_bits)
+
+
+def takes_y(given: Any) -> bool:
+    """Whether the linear hasher that a parameter gives uses ``y``."""
+    if isinstance(given, str):
+        return bool(_named(given).needs_y)
+    return isinstance(given, LinearHasher) and given._takes_y
+
+
 def _named(name: str) -> Any:
     from bittern.hashing import HASHERS
 
     return HASHERS[name]
-
-
-def _as_given(targets: Targets | None) -> Any:
-    """The ``y`` that the targets were made from."""
-    if targets is None:
-        return None
-    given = (targets.labels, targets.tags, targets.relevance)
-    return next(y for y in given if y is not None)

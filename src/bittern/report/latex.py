@@ -7,7 +7,7 @@ import unicodedata
 
 from bittern.analysis import Analysis, analyse
 from bittern.experiments.records import Records
-from bittern.report.results_table import Entry, missing, results_table
+from bittern.report.results_table import Entry, missing, results_table, stored_note
 
 DIFFERENT, TIED = r"\dagger", r"\approx"
 
@@ -22,7 +22,8 @@ def to_latex(records: Records | Analysis, metric: str | None = None) -> str:
         for method, row in table.rows.items()
     ]
     legend = table.legend_line("Bold:", "†", "≈")
-    parts = (f"{analysis.protocol.title}. {table.caption}.", legend, missing(analysis))
+    notes = (stored_note(analysis), missing(analysis))
+    parts = (f"{analysis.protocol.title}. {table.caption}.", legend, *notes)
     caption = escaped(" ".join(filter(None, parts)))
     return "\n".join(
         [
