@@ -41,8 +41,8 @@ class GRH(Hasher):
     ``n_anchors=None``.  The rarer bit of a column weighs more, so that both weigh the same.
     ``start`` is a linear hasher, by its name (``"itq"``) or unfitted (``ITQ()``).
 
-    The original chooses α in 0.1 … 1 and the number of iterations on validation data, as a grid over
-    ``alpha`` and ``n_iter`` does in a protocol.  With α below ½ no vote can change a bit.  The
+    The original chooses α in 0.1 … 1 and the number of iterations on validation data, as a grid
+    over ``alpha`` and ``n_iter`` does in a protocol.  With α below ½ no vote changes a bit.  The
     defaults are those of the authors' program; on held-out training rows of CIFAR-10 no other α or
     number of iterations was better by more than .001.  The original has 1,000 labelled rows, and
     kernel machines on all of them; its program also has machines on 300 landmarks, as here, and
