@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bittern.checks import Float64Array, check_count, row_blocks
@@ -191,25 +193,33 @@ def check_rows(
     Turns scikit-learn's errors into :class:`InputError`, which is also a ``ValueError``.  With
     ``finite=False`` the caller checks for infinity and NaN.
     """
-    X = _array(estimator, X)
+    validate = partial(validate_data, estimator, reset=reset)
+    return _validated(validate, X, type(estimator).__name__, sparse, finite)
+
+
+def check_matrix(X: Any, name: str) -> Any:
+    """Finite ``(n, dim)`` rows as :func:`check_rows` gives them, of any dimension."""
+    return _validated(partial(check_array, estimator=name), X, name, sparse=True, finite=True)
+
+
+def _validated(validate: Callable[..., Any], X: Any, name: str, sparse: bool, finite: bool) -> Any:
+    X = _array(name, X)
     if not sparse and scipy.sparse.issparse(X):
         raise InputError(
-            f"{type(estimator).__name__}: sparse rows would become dense; use PCA, which centres "
-            f"them without that, or pass rows.toarray()."
+            f"{name}: sparse rows would become dense; use PCA, which centres them without that, "
+            f"or pass rows.toarray()."
         )
     kind = getattr(X, "dtype", None)
     dtype = np.float32 if kind == np.float16 else (np.float64, np.float32)
     try:
-        return validate_data(
-            estimator,
+        return validate(
             X,
-            reset=reset,
             accept_sparse="csr" if sparse else False,
             dtype=dtype,
             ensure_all_finite=finite,
         )
     except ValueError as error:
-        raise InputError(f"{type(estimator).__name__}: {error}") from error
+        raise InputError(f"{name}: {error}") from error
 
 
 class RowBlocks:
@@ -334,18 +344,15 @@ Solver = Callable[[RowBlocks, PCA], tuple[Float64Array, Float64Array, Float64Arr
 SOLVERS: dict[str, Solver] = {"svd": _svd, "covariance": _covariance, "randomised": _randomised}
 
 
-def _array(estimator: Any, X: Any) -> Any:
+def _array(name: str, X: Any) -> Any:
     """Rows in memory, in a form that scikit-learn accepts."""
     if is_lazy(X):
         X = X[:]
     if isinstance(X, list) and X and isinstance(X[0], np.ndarray | str):
-        raise InputError(
-            f"{type(estimator).__name__}: needs vectors, got images or texts; extract features."
-        )
+        raise InputError(f"{name}: needs vectors, got images or texts; extract features.")
     if isinstance(X, np.ndarray) and X.ndim > 2:
         raise InputError(
-            f"{type(estimator).__name__}: needs vectors (n, dim), got shape {X.shape}; "
-            f"extract features, or reshape."
+            f"{name}: needs vectors (n, dim), got shape {X.shape}; extract features, or reshape."
         )
     return X
 

@@ -83,7 +83,9 @@ _NEED_TORCH = {"backbones": "bittern.networks", "objectives": "bittern.hashing.o
 
 
 def __getattr__(name: str) -> Any:
-    """The modules that need PyTorch, imported when first used."""
+    """The modules that are imported when first used."""
+    if name == "crossmodal":
+        return import_module("bittern.hashing.crossmodal")
     if name in _NEED_TORCH:
         import_extra("torch", "PyTorch", "deep", f"bt.hashing.{name}")
         return import_module(_NEED_TORCH[name])

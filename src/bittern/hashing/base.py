@@ -1,11 +1,11 @@
-"""The base class of every hasher."""
+"""The base classes of every hasher: what all that learn codes share, and one modality."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,18 +23,13 @@ Rows = NDArray[np.floating[Any]]
 Bits = NDArray[np.bool_]
 
 
-class Hasher(TransformerMixin, BaseEstimator, ABC):
-    """Turns vectors into codes of ``n_bits`` bits; a scikit-learn estimator.
+class CodeLearner(BaseEstimator, ABC):
+    """What everything that learns codes of ``n_bits`` bits shares; a scikit-learn estimator.
 
-    ``fit(X, y)`` takes ``(n, dim)`` rows; ``y`` can be class labels, multi-hot tags, or a square
-    :class:`~bittern.Relevance` of the rows (see :class:`~bittern.hashing.Targets`).  Unsupervised
-    methods ignore ``y``.
-
-    Each method is a class in its own file.  Its constructor takes the hyper-parameters, first
-    ``n_bits``, and stores them unchanged; :meth:`_fit` learns; :meth:`_bits` computes the bits of
-    rows.  Learned attributes are arrays, numbers, strings, or other hashers, and their names end
-    with an underscore.  :meth:`_fit` passes them to :meth:`_keep` whenever they are a usable model;
-    if the user stops the training with Ctrl-C, the last one stays.
+    The constructor stores the hyper-parameters unchanged.  Learned attributes are arrays, numbers,
+    strings, or other hashers, and their names end with an underscore.  Training passes them to
+    :meth:`_keep` whenever they are a usable model; if the user stops it with Ctrl-C, the last one
+    stays.
     """
 
     name: ClassVar[str]
@@ -42,40 +37,6 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
 
     n_bits: int
     random_state: int | None
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the hash functions from training rows."""
-        rows = self._checked(X, reset=True)
-        check_count(self.n_bits, f"{self._title}: n_bits", 1, MAX_BITS)
-        self._generator()  # checks random_state, even if the method draws nothing
-        targets = None
-        if self.needs_y or (y is not None and self._takes_y):
-            targets = Targets.of(y, len(rows), self._title)
-        self._forget()
-        try:
-            self._fit(rows, targets)
-        except KeyboardInterrupt:
-            if not self._kept():
-                raise KeyboardInterrupt(
-                    f"{self._title}: stopped before there was a model; not fitted."
-                ) from None
-            self.stopped_early_ = True
-            warnings.warn(
-                f"{self._title}: stopped early; the model is the one learned so far."
-                f"{self._resume_hint}",
-                stacklevel=2,
-            )
-        return self
-
-    def encode(self, X: Any) -> Codes:
-        """The codes of rows; rows on disk may be larger than memory."""
-        self._check_fitted()
-        return Codes.concatenate(Codes.from_bits(bits) for bits in self._all_bits(X))
-
-    def transform(self, X: Any) -> Bits:
-        """The bits of rows, ``(n, n_stored_bits)`` booleans."""
-        self._check_fitted()
-        return np.concatenate(list(self._all_bits(X)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file of arrays and JSON, which :func:`load` reads."""
@@ -85,24 +46,33 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
         save(self, path)
 
     @abstractmethod
-    def _fit(self, X: Rows, targets: Targets | None) -> None:
-        """Learn from checked rows, and call :meth:`_keep`."""
+    def _blank_bits(self) -> list[Bits]:
+        """Bits of a row of zeros, for each kind of input; fails if the arrays do not fit."""
 
-    @abstractmethod
-    def _bits(self, X: Rows) -> Bits:
-        """Bits ``(n, n_stored_bits)`` of a block of checked rows."""
+    def _targets(self, y: Any, n: int) -> Targets | None:
+        """The targets of n rows, if the method uses them; also checks what all methods have."""
+        check_count(self.n_bits, f"{self._title}: n_bits", 1, MAX_BITS)
+        self._generator()  # checks random_state, even if the method draws nothing
+        if self.needs_y or (y is not None and self._takes_y):
+            return Targets.of(y, n, self._title)
+        return None
 
-    def _checked_bits(self, X: Any) -> Bits:
-        """Bits of a block of rows that are not checked yet."""
-        return self._bits(self._checked(X))
-
-    def _checked(self, X: Any, reset: bool = False) -> Any:
-        """Rows in the method's input format, with the shape it was fitted on."""
-        return check_rows(self, X, reset=reset, sparse=False)
-
-    def _blank(self) -> NDArray[Any]:
-        """One row of zeros, to test a loaded model."""
-        return np.zeros((1, self.n_features_in_))
+    def _learn_anew(self, fit: Callable[[], None]) -> None:
+        """Forget the last model and call ``fit``; after Ctrl-C, the last usable one stays."""
+        self._forget()
+        try:
+            fit()
+        except KeyboardInterrupt:
+            if not self._kept():
+                raise KeyboardInterrupt(
+                    f"{self._title}: stopped before there was a model; not fitted."
+                ) from None
+            self.stopped_early_ = True
+            warnings.warn(
+                f"{self._title}: stopped early; the model is the one learned so far."
+                f"{self._resume_hint}",
+                stacklevel=3,
+            )
 
     @property
     def n_stored_bits(self) -> int:
@@ -148,18 +118,74 @@ class Hasher(TransformerMixin, BaseEstimator, ABC):
             check_count(self.random_state, f"{self._title}: random_state", 0)
         return np.random.default_rng(self.random_state)
 
-    def _all_bits(self, X: Any) -> Iterator[Bits]:
-        """The bits of all rows, block by block if X can be sliced."""
+    def _blocks(self, X: Any, dim: int) -> Iterator[Any]:
+        """The rows block by block, if X can be sliced."""
         blocks = [slice(None)]
         if is_lazy(X) or (isinstance(X, np.ndarray) and X.ndim >= 2):
-            width = self.n_features_in_ + 4 * self.n_stored_bits
-            blocks = row_blocks(len(X), 4 * width, MEMORY) or blocks
+            row_bytes = 4 * (dim + 4 * self.n_stored_bits)
+            blocks = row_blocks(len(X), row_bytes, MEMORY) or blocks
         for some in track(blocks, f"{self._title}: encoding"):
-            part = X if some == slice(None) else X[some]
-            yield self._checked_bits(part)
+            yield X if some == slice(None) else X[some]
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._kept()
+
+
+class Hasher(TransformerMixin, CodeLearner):
+    """Turns vectors into codes of ``n_bits`` bits; a scikit-learn estimator.
+
+    ``fit(X, y)`` takes ``(n, dim)`` rows; ``y`` can be class labels, multi-hot tags, or a square
+    :class:`~bittern.Relevance` of the rows (see :class:`~bittern.hashing.Targets`).  Unsupervised
+    methods ignore ``y``.
+
+    Each method is a class in its own file.  Its constructor takes the hyper-parameters, first
+    ``n_bits``, and stores them unchanged; :meth:`_fit` learns; :meth:`_bits` computes the bits of
+    rows.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the hash functions from training rows."""
+        rows = self._checked(X, reset=True)
+        targets = self._targets(y, len(rows))
+        self._learn_anew(lambda: self._fit(rows, targets))
+        return self
+
+    def encode(self, X: Any) -> Codes:
+        """The codes of rows; rows on disk may be larger than memory."""
+        self._check_fitted()
+        return Codes.concatenate(Codes.from_bits(bits) for bits in self._all_bits(X))
+
+    def transform(self, X: Any) -> Bits:
+        """The bits of rows, ``(n, n_stored_bits)`` booleans."""
+        self._check_fitted()
+        return np.concatenate(list(self._all_bits(X)))
+
+    @abstractmethod
+    def _fit(self, X: Rows, targets: Targets | None) -> None:
+        """Learn from checked rows, and call :meth:`_keep`."""
+
+    @abstractmethod
+    def _bits(self, X: Rows) -> Bits:
+        """Bits ``(n, n_stored_bits)`` of a block of checked rows."""
+
+    def _checked_bits(self, X: Any) -> Bits:
+        """Bits of a block of rows that are not checked yet."""
+        return self._bits(self._checked(X))
+
+    def _checked(self, X: Any, reset: bool = False) -> Any:
+        """Rows in the method's input format, with the shape it was fitted on."""
+        return check_rows(self, X, reset=reset, sparse=False)
+
+    def _blank(self) -> NDArray[Any]:
+        """One row of zeros, to test a loaded model."""
+        return np.zeros((1, self.n_features_in_))
+
+    def _blank_bits(self) -> list[Bits]:
+        return [self._bits(self._blank())]
+
+    def _all_bits(self, X: Any) -> Iterator[Bits]:
+        """The bits of all rows, block by block if X can be sliced."""
+        return map(self._checked_bits, self._blocks(X, self.n_features_in_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -32,20 +32,25 @@ class LinearHasher(Hasher):
         return self._bits(check_rows(self, X, sparse=False).astype(np.float64))
 
 
-def sides(X: Rows, mean: Float64Array, projection: Float64Array) -> Bits:
-    """Whether the rows lie on the positive side of hyperplanes through ``mean``.
+def sides(
+    X: Rows, mean: Float64Array, projection: Float64Array, intercept: Float64Array | None = None
+) -> Bits:
+    """Whether ``(X - mean) @ projection + intercept`` is positive.
 
-    Computed as ``X @ projection > mean @ projection`` in the precision of the rows, so that they
-    are not copied.  Rows on a hyperplane, up to rounding, get 0, so that a row's bits do not depend
-    on the other rows in its block.
+    Computed as ``X @ projection > mean @ projection - intercept`` in the precision of the rows, so
+    that they are not copied.  Rows on a hyperplane, up to rounding, get 0, so that a row's bits do
+    not depend on the other rows in its block.
     """
-    return X @ projection.astype(X.dtype) > _offset(mean, projection, X.dtype)
+    return X @ projection.astype(X.dtype) > _offset(mean, projection, X.dtype, intercept)
 
 
-def _offset(mean: Float64Array, projection: Float64Array, dtype: Any) -> Rows:
+def _offset(
+    mean: Float64Array, projection: Float64Array, dtype: Any, intercept: Float64Array | None = None
+) -> Rows:
     """The value that a product must exceed: the mean's, plus a margin for rounding."""
     size = np.abs(mean) @ np.abs(projection)
-    return (mean @ projection + SLACK * np.finfo(dtype).eps * size).astype(dtype)
+    level = mean @ projection + SLACK * np.finfo(dtype).eps * size
+    return (level if intercept is None else level - intercept).astype(dtype)
 
 
 def principal_axes(X: Rows, n: int) -> tuple[Float64Array, Float64Array, Float64Array]:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from bittern.hashing.base import Hasher
+from bittern.hashing.base import CodeLearner
 from bittern.io.files import reading
 from bittern.io.models import ModelFormat
+from bittern.registry import Registry
 
 
-def save(hasher: Hasher, path: str | os.PathLike[str]) -> None:
+def save(hasher: CodeLearner, path: str | os.PathLike[str]) -> None:
     """Write a fitted hasher."""
     _format().save(hasher, path)
 
 
-def load(path: str | os.PathLike[str]) -> Hasher:
-    """Read a hasher that :meth:`Hasher.save` wrote; the file is checked, and none of it is run."""
-    hasher: Hasher = _format().load(path)
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a hasher that ``save`` wrote, of one modality or two; runs no code from the file."""
+    hasher: CodeLearner = _format().load(path)
     with reading(path, "model"):
-        bits = hasher._bits(hasher._blank())  # fails if the arrays do not fit together
-        if bits.shape != (1, hasher.n_stored_bits):
-            raise ValueError(f"codes of {bits.shape[1]} bits, not {hasher.n_stored_bits}")
+        for bits in hasher._blank_bits():  # fails if the arrays do not fit together
+            if bits.shape != (1, hasher.n_stored_bits):
+                raise ValueError(f"codes of {bits.shape[1]} bits, not {hasher.n_stored_bits}")
     return hasher
 
 
 def _format() -> ModelFormat:
     from bittern.hashing import HASHERS
+    from bittern.hashing.crossmodal import CROSSMODAL
 
-    return ModelFormat("hasher", HASHERS, head="model", title="bittern hasher", version=1)
+    known: Registry[type[Any]] = Registry("hasher", {**HASHERS, **CROSSMODAL})
+    return ModelFormat("hasher", known, head="model", title="bittern hasher", version=1)

@@ -1,0 +1,30 @@
+"""Images and texts in one space of codes, so that words find images and images find words.
+
+>>> import numpy as np, bittern as bt
+>>> images = np.random.default_rng(0).standard_normal((100, 8))
+>>> texts = images[:, :5] ** 2 + images[:, :5]
+>>> hasher = bt.hashing.crossmodal.CROSSMODAL["cca-itq"](n_bits=16).fit(images, texts)
+>>> hasher.encode(images=images), hasher.encode(texts=texts[:3])
+(<100 codes of 16 bits>, <3 codes of 16 bits>)
+"""
+
+from __future__ import annotations
+
+from bittern.hashing.crossmodal.base import CrossModalHasher
+from bittern.hashing.crossmodal.cca_itq import CCAITQ
+from bittern.hashing.crossmodal.cvh import CVH
+from bittern.registry import Registry
+
+__all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
+    "CVH",
+    "CCAITQ",
+    "CROSSMODAL",
+    "CrossModalHasher",
+]
+
+_classes = [globals()[name] for name in __all__[: __all__.index("CROSSMODAL")]]
+
+#: Every method by its name.
+CROSSMODAL: Registry[type[CrossModalHasher]] = Registry(
+    "cross-modal hasher", {kind.name: kind for kind in _classes}
+)

@@ -1,0 +1,104 @@
+"""The base class of cross-modal hashers: images and texts in one space of codes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from bittern.codes import Codes
+from bittern.data.steps import check_matrix
+from bittern.errors import InputError
+from bittern.hashing.base import Bits, CodeLearner, Rows
+from bittern.hashing.targets import Targets
+
+Modality = Literal["images", "texts"]
+
+
+class CrossModalHasher(CodeLearner):
+    """Turns images and texts into codes of ``n_bits`` bits that can be compared with each other.
+
+    ``fit(images, texts, y)`` takes paired rows: vectors of images ``(n, p)`` and of texts
+    ``(n, q)``, dense or sparse.  ``y`` can be class labels, multi-hot tags, or a square
+    :class:`~bittern.Relevance` of the pairs; methods that need no ``y`` ignore it.
+
+    Each method is a class in its own file: :meth:`_fit` learns from checked rows and calls
+    :meth:`_keep`; :meth:`_bits` computes the bits of rows of one modality.  A method that chooses
+    codes of the training pairs before it learns functions keeps them in ``training_bits_``.  They
+    depend on the labels of these pairs, so a search among them does not measure the functions.
+    """
+
+    image_dim_: int
+    text_dim_: int
+
+    def fit(self, images: Any, texts: Any, y: Any = None) -> Self:
+        """Learn both hash functions from training pairs."""
+        rows = {"images": self._checked(images, "images"), "texts": self._checked(texts, "texts")}
+        n_images, n_texts = (len(part) for part in rows.values())
+        if n_images != n_texts:
+            raise InputError(
+                f"{self._title}: images and texts must come in pairs, "
+                f"got {n_images:,} images and {n_texts:,} texts."
+            )
+        targets = self._targets(y, n_images)
+        self._learn_anew(lambda: self._fit_pairs(rows["images"], rows["texts"], targets))
+        return self
+
+    def encode(self, *, images: Any = None, texts: Any = None) -> Codes:
+        """The codes of images, or of texts; rows on disk may be larger than memory."""
+        parts = self._all_bits(images, texts)
+        return Codes.concatenate(Codes.from_bits(bits) for bits in parts)
+
+    def transform(self, *, images: Any = None, texts: Any = None) -> Bits:
+        """The bits of images, or of texts: ``(n, n_bits)`` booleans."""
+        return np.concatenate(list(self._all_bits(images, texts)))
+
+    @abstractmethod
+    def _fit(self, images: Rows, texts: Rows, targets: Targets | None) -> None:
+        """Learn from checked pairs, and call :meth:`_keep`."""
+
+    @abstractmethod
+    def _bits(self, rows: Rows, modality: Modality) -> Bits:
+        """Bits ``(n, n_bits)`` of a block of checked rows of one modality."""
+
+    def _checked(self, rows: Any, modality: Modality) -> Any:
+        """Dense rows of one modality; sparse rows become dense."""
+        checked = check_matrix(rows, f"{self._title}: {modality}")
+        return checked.toarray() if hasattr(checked, "toarray") else checked
+
+    def _blank(self, modality: Modality) -> Any:
+        """One row of zeros of a modality, to test a loaded model."""
+        return np.zeros((1, self._dim(modality)))
+
+    def _blank_bits(self) -> list[Bits]:
+        return [self._bits(self._blank(modality), modality) for modality in ("images", "texts")]
+
+    def _fit_pairs(self, images: Any, texts: Any, targets: Targets | None) -> None:
+        self.image_dim_ = int(np.prod(images.shape[1:]))
+        self.text_dim_ = int(np.prod(texts.shape[1:]))
+        self._fit(images, texts, targets)
+
+    def _dim(self, modality: Modality) -> int:
+        return self.image_dim_ if modality == "images" else self.text_dim_
+
+    def _all_bits(self, images: Any, texts: Any) -> Iterator[Bits]:
+        """The bits of the rows of one modality, block by block if they can be sliced."""
+        self._check_fitted()
+        if (images is None) == (texts is None):
+            raise InputError(f"{self._title}: give either images=… or texts=…, and not both.")
+        modality: Modality = "images" if texts is None else "texts"
+        rows = images if texts is None else texts
+        for part in self._blocks(rows, self._dim(modality)):
+            yield self._bits(self._fitting(part, modality), modality)
+
+    def _fitting(self, part: Any, modality: Modality) -> Any:
+        """Checked rows of the dimension that the method was fitted on."""
+        rows, dim = self._checked(part, modality), self._dim(modality)
+        if (found := int(np.prod(rows.shape[1:]))) != dim:
+            raise InputError(
+                f"{self._title}: {modality} must have the {dim:,} columns that it was fitted on, "
+                f"got {found:,}."
+            )
+        return rows

@@ -1,0 +1,90 @@
+"""Cross-modal hashers whose bits are sides of hyperplanes, in the features of each modality."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import Float64Array, check_choice, check_count
+from bittern.hashing.base import Bits, Rows
+from bittern.hashing.crossmodal.base import CrossModalHasher, Modality
+from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
+from bittern.hashing.linear import principal_axes, sides
+
+KERNELS = ("linear", "rbf")
+
+
+class ProjectionHasher(CrossModalHasher):
+    """Bit k of x is 1 if ``(φ(x) - mean) @ projection[:, k] + intercept[k] > 0``.
+
+    Each modality has its own function, a dictionary of these arrays.  φ(x) is x itself or, if there
+    are ``anchors``, its Gaussian kernels with them, of ``width`` σ².
+    """
+
+    image_function_: dict[str, NDArray[Any]]
+    text_function_: dict[str, NDArray[Any]]
+
+    def _bits(self, rows: Rows, modality: Modality) -> Bits:
+        f = self.image_function_ if modality == "images" else self.text_function_
+        if "anchors" in f:
+            rows = gaussian(rows, f["anchors"], float(f["width"]))
+        return sides(rows, f["mean"], f["projection"], f.get("intercept"))
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The training rows of one modality as features with column means 0 and mean square 1."""
+
+    features: Float64Array  # (n, m)
+    mean: Float64Array  # (m,)
+    scale: float
+    kernel: dict[str, NDArray[Any]]  # anchors and width, or nothing
+
+    @classmethod
+    def linear(cls, X: Rows) -> Self:
+        """The rows themselves, minus their mean, divided by a common standard deviation."""
+        return cls._scaled(X.astype(np.float64), {})
+
+    @classmethod
+    def rbf(cls, X: Rows, n_anchors: int, rng: np.random.Generator) -> Self:
+        """Gaussian kernels with random training rows; σ² is half the mean squared distance."""
+        anchors = choose_anchors(X, n_anchors, rng)
+        values = square_distances(X, anchors)
+        width = mean_square(values) / 2
+        values *= -0.5 / width
+        return cls._scaled(
+            np.exp(values, out=values), {"anchors": anchors, "width": np.array(width)}
+        )
+
+    @classmethod
+    def _scaled(cls, values: Float64Array, kernel: dict[str, NDArray[Any]]) -> Self:
+        mean = values.mean(axis=0)
+        values -= mean
+        scale = float(np.sqrt(np.square(values).mean())) or 1.0
+        values /= scale
+        return cls(values, mean, scale, kernel)
+
+    def principal(self) -> tuple[Float64Array, Float64Array]:
+        """All principal axes ``(m, r)`` along which the features vary, and the coordinates."""
+        _, axes, variances = principal_axes(self.features, min(self.features.shape))
+        axes = axes[:, : np.count_nonzero(variances)]
+        return axes, self.features @ axes
+
+    def function(
+        self, projection: Float64Array, intercept: Float64Array | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """The hash function with these weights ``(m, n_bits)`` of the features."""
+        arrays = {"mean": self.mean, "projection": projection / self.scale}
+        if intercept is not None:
+            arrays["intercept"] = intercept
+        return {**arrays, **self.kernel}
+
+
+def view_of(X: Rows, kernel: str, n_anchors: int, rng: np.random.Generator, title: str) -> View:
+    """The features of a modality for the options ``kernel`` and ``n_anchors`` of a method."""
+    check_choice(kernel, f"{title}: kernel", KERNELS)
+    check_count(n_anchors, f"{title}: n_anchors")
+    return View.linear(X) if kernel == "linear" else View.rbf(X, n_anchors, rng)
