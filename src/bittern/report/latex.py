@@ -12,6 +12,7 @@ from bittern.report.results_table import (
     ResultsTable,
     missing,
     results_table,
+    stored_note,
     task_notes,
     task_tables,
 )
@@ -37,7 +38,7 @@ def _drawn(analysis: Analysis, table: ResultsTable) -> str:
     ]
     legend = table.legend_line("Bold:", "†", "≈")
     title = f"{analysis.protocol.title}. {table.caption}."
-    notes = task_notes(analysis) if table.tasks else []
+    notes = [*(task_notes(analysis) if table.tasks else ()), stored_note(analysis)]
     caption = escaped(" ".join(filter(None, (title, legend, *notes, missing(analysis)))))
     return "\n".join(
         [

@@ -161,6 +161,7 @@ def _cost_table(analysis: Analysis) -> dict[str, Any]:
             cost.method,
             [
                 bits_of(cost.n_bits),
+                "–" if cost.stored_bits is None else f"{cost.stored_bits / 8:.4g}",
                 *map(_seconds, cost.seconds.values()),
                 f"{cost.peak_memory / MEGABYTE:,.0f}",
                 number(cost.mean),
@@ -168,8 +169,10 @@ def _cost_table(analysis: Analysis) -> dict[str, Any]:
         )
         for cost in found
     ]
-    header = ["method", "length", *(f"{stage} (s)" for stage in stages), "memory (MB)", "quality"]
-    return {"tables": [Table("Mean seconds of each stage, and peak memory", header, rows)]}
+    seconds = [f"{stage} (s)" for stage in stages]
+    header = ["method", "length", "bytes per code", *seconds, "memory (MB)", "quality"]
+    caption = "Bytes of a stored code, mean seconds of each stage, and peak memory"
+    return {"tables": [Table(caption, header, rows)]}
 
 
 def _seconds(value: float) -> str:

@@ -223,6 +223,19 @@ def missing(analysis: Analysis) -> str:
     return f"{n:,} of {n + len(analysis):,} cells are not measured yet." if n else ""
 
 
+def stored_note(analysis: Analysis) -> str:
+    """Which codes store more bits than their length says; empty if none does."""
+    longer: dict[str, list[str]] = {}
+    for cost in analysis.costs:
+        if cost.n_bits and cost.stored_bits and cost.stored_bits > cost.n_bits:
+            at = f"{number(cost.stored_bits, 1).removesuffix('.0')} at {cost.n_bits}"
+            longer.setdefault(cost.method, []).append(at)
+    if not longer:
+        return ""
+    listed = "; ".join(f"{method} {', '.join(at)}" for method, at in longer.items())
+    return f"Thermometer codes store more bits than their length: {listed}."
+
+
 def metric_title(metric: str) -> str:
     """A metric's name in words: ``precision@100`` is precision at 100."""
     name = parse(metric)
@@ -256,7 +269,7 @@ def to_text(records: Records | Analysis, metric: str | None = None) -> str:
     tables = [results_table(analysis, metric), second_table(analysis, metric)]
     tables += task_tables(analysis, metric)
     drawn = [_drawn(table) for table in tables if table is not None]
-    ending = [*task_notes(analysis), missing(analysis)]
+    ending = filter(None, (*task_notes(analysis), stored_note(analysis), missing(analysis)))
     return "\n".join(["\n\n".join(drawn), *ending]).rstrip() + "\n"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from bittern.analysis import Analysis, Leader, Summary, Verdicts, analyse
 from bittern.analysis.analysis import n_leaks
 from bittern.experiments.records import Records
-from bittern.report.results_table import DIGITS, metric_title
+from bittern.report.results_table import DIGITS, metric_title, stored_note
 
 MOST_NAMED = 4  # of a list; the others are counted
 DISJOINT = "all sets are disjoint"
@@ -36,6 +36,7 @@ def sentences(records: Records | Analysis, metric: str | None = None) -> list[st
     leaders, verdicts = analysis.leaders(metric), analysis.verdicts(metric)
     return [
         *_setting(analysis),
+        *filter(None, [stored_note(analysis)]),
         *_best(leaders, metric, analysis.records.task_text),
         *_significance(verdicts),
         *_tasks(analysis, metric),

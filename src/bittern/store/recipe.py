@@ -40,14 +40,14 @@ class Recipe:
 
     def bits(self, n_bits: int | None) -> int:
         """The length of the codes: ``n_bits``, which must be the hasher's if there is one."""
-        if self.hasher is not None and n_bits not in (None, self.hasher.n_bits):
-            raise InputError(
-                f"Collection: n_bits must be the hasher's {self.hasher.n_bits}, got {n_bits}."
-            )
-        if n_bits is None and self.hasher is None:
-            raise InputError("Collection: give n_bits, or the hasher that makes the codes.")
-        found = n_bits if self.hasher is None else self.hasher.n_bits
-        return check_count(found, "Collection: n_bits", most=MAX_BITS)
+        if self.hasher is None:
+            if n_bits is None:
+                raise InputError("Collection: give n_bits, or the hasher that makes the codes.")
+            return check_count(n_bits, "Collection: n_bits", most=MAX_BITS)
+        stored = self.hasher.n_stored_bits
+        if n_bits not in (None, stored):
+            raise InputError(f"Collection: n_bits must be the hasher's {stored}, got {n_bits}.")
+        return stored
 
     def encode(self, things: Any, name: str) -> Codes:
         """The codes of vectors, images or texts."""
@@ -101,10 +101,10 @@ class Recipe:
             except BitternError as error:
                 said = str(error).replace(f"{folder}/", "")
                 raise FileError(f"{place}: its recipe cannot be read: {said}") from error
-        if hasher is not None and hasher.n_bits != n_bits:
+        if hasher is not None and hasher.n_stored_bits != n_bits:
             raise FileError(
-                f"{place}: its hasher makes codes of {hasher.n_bits} bits, but its codes have "
-                f"{n_bits}."
+                f"{place}: its hasher makes codes of {hasher.n_stored_bits} bits, but its codes "
+                f"have {n_bits}."
             )
         return cls(hasher, features)
 
