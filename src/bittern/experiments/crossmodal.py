@@ -135,8 +135,9 @@ class PairedData(RunData):
     @cached_property
     def statement(self) -> dict[str, Any]:
         """The split in plain values; only images are compared, because texts may repeat."""
-        alone = replace(self.dataset, modalities={self.modality: self.dataset[self.modality]})
-        found = describe_split(self.split, alone, self.modality, self.prepared.notes)
+        image = self.modality
+        images = replace(self.dataset, modalities={image: self.dataset[image]}, present={})
+        found = describe_split(self.split, images, image, self.prepared.notes)
         sizes = {k: n for k, n in found["sizes"].items() if k != "database"}
         others = self.unseen is self.queries
         return found | {
