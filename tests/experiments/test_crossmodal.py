@@ -355,6 +355,7 @@ def bittern(tmp_path, monkeypatch, capsys):
     return partial(command, monkeypatch, capsys, tmp_path)
 
 
+@pytest.mark.slow  # measures a cell in another process
 def test_the_commands_work_on_these_records(bittern, records, data):
     code, out, err = bittern("verify", records.folder, "--only", "method=dch", "--only", "bits=4",
                              "--only", "run=1", "--root", data)  # fmt: skip
