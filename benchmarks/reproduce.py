@@ -24,8 +24,8 @@ from bittern.experiments.measure import Failed
 from bittern.experiments.protocol import find_protocol, shipped
 from bittern.report import differences_to_markdown, to_markdown, to_svg
 
-PAPERS = ("methodology", "ties", "evidence")  # a page each, named as their protocols begin
-DEFAULT_FIGURES = ("parameter", "bits", "methods")  # the first that the records have
+PAPERS = ("methodology", "ties", "evidence", "crossmodal")  # a page each, as protocols begin
+DEFAULT_FIGURES = ("tasks", "parameter", "bits", "methods")  # the first that the records have
 FIGURES = {  # protocols whose paper draws something else
     "methodology-figure-3-8": ("curves",),
     "methodology-tables": ("tables",),

@@ -599,6 +599,7 @@ def test_costs_are_means_of_seconds_and_the_largest_memory():
     assert np.isnan([exact.seconds[s] for s in ("tune", "fit", "encode")]).all()
     assert hashed.seconds["fit"] == 1.5
     assert hashed.peak_memory == 1001
+    assert (exact.stored_bits, hashed.stored_bits) == (None, None)  # they have no profiles
     assert (exact.mean, hashed.mean) == pytest.approx((0.8, 0.55))
 
 

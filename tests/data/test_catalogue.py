@@ -30,7 +30,7 @@ def test_every_dataset_of_the_papers_is_there():
     assert {"mnist", "fashion-mnist", "digits", "folder", "arrays", "embeddings"} <= set(DATASETS)
 
 
-@pytest.mark.parametrize("name", [name for name in DATASETS if name != "digits"])
+@pytest.mark.parametrize("name", [name for name in DATASETS if spec_of(name).needs_files])
 def test_a_dataset_that_is_not_there_is_refused_by_what_it_needs(name, tmp_path):
     with pytest.raises(bt.BitternError, match=str(tmp_path)):
         bt.load(name, root=tmp_path / "nothing")

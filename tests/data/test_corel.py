@@ -311,3 +311,42 @@ def test_real_features_know_the_real_classes():
     similarity = unit @ unit.T
     np.fill_diagonal(similarity, -1)
     assert (dataset.labels[similarity.argmax(axis=1)] == dataset.labels).mean() > 0.9
+
+
+@pytest.mark.parametrize("text", ["tags", "words"])
+def test_words_can_be_a_second_modality(corel5k, text):
+    dataset = corel.load(corel5k, min_images=1, text=text)
+    rows = dataset["text"][:]
+    if text == "tags":
+        assert rows.dtype == np.float32
+        np.testing.assert_array_equal(rows, ANNOTATION)
+    else:
+        assert rows == ["city sky", "sky", "", "city sun", "sun"]
+    assert dataset.has("text").tolist() == [True, True, False, True, True]
+    np.testing.assert_array_equal(dataset.tags, ANNOTATION)  # still the truth
+    assert "1 images have none" in dataset.notes[-1]
+    kept = corel.load(corel5k, min_images=2, text=text)
+    assert kept.ids.tolist() == ["1000", "1001", "12000", "12001"]
+    assert kept.has("text").all()
+
+
+def test_an_unknown_form_of_the_words_is_refused(corel5k):
+    with pytest.raises(UnknownNameError, match="no text of corel is called 'word'"):
+        corel.load(corel5k, min_images=1, text="word")
+
+
+def test_images_without_words_have_no_text(corel1000):
+    with pytest.raises(FileError, match="text='words' needs words, and these images have none"):
+        corel.load(corel1000, text="words")
+
+
+@pytest.mark.shared
+def test_the_real_corel_5k_has_words_for_every_image():
+    dataset = corel.load(shared_folder("corel5k"), text="words")
+    said = dataset["text"][:]
+    assert len(said) == 4999 and dataset["cnn"].shape == (4999, 1280)
+    assert len(dataset.complete("cnn", "text")) == 4999
+    known = [set(np.array(dataset.tag_names)[row]) for row in dataset.tags]
+    assert [set(text.split()) for text in said] == known
+    rows = corel.load(shared_folder("corel5k"), text="tags")["text"]
+    np.testing.assert_array_equal(rows, dataset.tags)

@@ -111,6 +111,37 @@ def test_tags_are_a_second_modality_of_sparse_rows(folder, text):
     np.testing.assert_array_equal(np.asarray(taken), rows[:].toarray()[[3, 0]])
 
 
+@pytest.mark.parametrize(
+    ("text", "there"), [("tags1k", [0, 2]), ("tags81", [2]), ("tags5018", [0, 3, 4])]
+)
+def test_items_without_a_tag_lack_the_text(folder, text, there):
+    dataset = nuswide.load(folder, text=text)
+    assert dataset.complete().tolist() == there
+    assert f"{6 - len(there)} items have no tag of it" in dataset.notes[-1]
+
+
+def test_the_methodology_s_text_is_learned_on_training_rows(folder):
+    # PCA of the tags, on the training rows that have one: 0 and 3.
+    dataset = nuswide.load(folder, text="tags5018")
+    ready = dataset.prepared([0, 1, 3], ["pca1"], "text").prepared([0, 1, 3], None, "image")
+    rows = np.asarray(ready["text"])
+    first, second = np.zeros((2, 5018))
+    first[[0, 1]] = second[[2, 5017]] = 1  # two tags each, none shared: 2 apart
+    assert np.linalg.norm(first - second) == pytest.approx(2)
+    assert abs(rows[0] - rows[3]) == pytest.approx(2, rel=1e-5)
+    assert rows[0] == pytest.approx(-rows[3], rel=1e-5)  # centred on these two
+    assert not rows[[1, 2, 5]].any()  # the items that lack a text
+    images = np.asarray(ready["image"])
+    assert np.abs(images[[0, 1, 3]].mean(axis=0)).max() < 1e-6  # unit length, then centred
+
+
+@pytest.mark.parametrize("concepts", [None, 10, 21, 81])
+def test_concepts_of_the_papers_are_tags(folder, concepts):
+    dataset = nuswide.load(folder, concepts=concepts, text="tags1k")
+    assert dataset.tags.shape == (6 if concepts is None else 5, concepts or 81)
+    assert len(dataset["text"]) == len(dataset["image"]) == len(dataset)
+
+
 def test_one_table_of_labels_is_read_too(folder):
     expected = nuswide.load(folder).tags
     move_labels(folder)

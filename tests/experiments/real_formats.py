@@ -4,11 +4,11 @@ import numpy as np
 import scipy.io
 from format_true import write
 
-N_CONCEPTS, N_WORDS = 81, 500
+N_CONCEPTS, N_WORDS, N_TAGS = 81, 500, 5018
 
 
 def write_nuswide(folder, n=260, random_state=0):
-    """``n`` images with one or two of 81 concepts; visual words depend on the concepts."""
+    """``n`` images with one or two of 81 concepts; visual words and tags depend on the concepts."""
     rng = np.random.default_rng(random_state)
     tags = np.zeros((n, N_CONCEPTS), int)
     tags[np.arange(n), np.arange(n) % 30] = 1
@@ -23,7 +23,20 @@ def write_nuswide(folder, n=260, random_state=0):
         write(folder / "Groundtruth" / "AllLabels" / f"Labels_{name}.txt", text)
     rows = "".join(" ".join(map(str, row)) + " \r\n" for row in words)
     write(folder / "Low_Level_Features" / "BoW_int.dat", rows)
+    write_tags(folder / "NUS_WID_Tags", tags, rng)
     return folder
+
+
+def write_tags(folder, concepts, rng):
+    """Three tags of each concept of an image, and two others; the first ten images have none."""
+    known = [f"tag{i:04d}" for i in range(N_TAGS)]
+    write(folder / "Final_Tag_List.txt", "".join(f"{tag}\r\n" for tag in known))
+    lines = []
+    for i, row in enumerate(concepts):
+        own = [3 * concept + j for concept in np.flatnonzero(row) for j in range(3)]
+        chosen = [] if i < 10 else [*own, *rng.integers(300, N_TAGS, 2)]
+        lines.append(f"{2124494179 + i}      {' '.join(known[tag] for tag in chosen)} \r\n")
+    write(folder / "All_Tags.txt", "".join(lines))
 
 
 def write_labelme(folder, n=220, random_state=0):

@@ -9,15 +9,21 @@ from real_formats import write_labelme, write_nuswide, write_sift1m
 from bittern.experiments import Protocol, Records
 from bittern.experiments.protocol import shipped
 
-DEEP = ("DPSH", "DTSH", "TALR-AP", "TALR-NDCG")
+DEEP = ("DPSH", "DTSH", "TALR-AP", "TALR-NDCG", "DCMH", "CM-TALR")
 SHORT = ("runs=1", "n_bits=[8]")
 NUSWIDE = ("split.sizes={n_labels=21, queries_per_label=1, train_per_label=4}",)
 LABELME = ("split.sizes={queries=20, train=100}",)
 IMPROVED = "split.sizes={queries=20, train=100, validation_queries=0, validation_database=0}"
+PAIRS = (
+    "split.sizes={queries=20, train=60, validation_queries=0, validation_database=0}",
+    "crossmodal.text_steps=['pca20']",
+    "search.points=1",
+)
 CASES = {
     "ties-table-1-nuswide-real": (write_nuswide, NUSWIDE),
     "ties-table-2-nuswide-real": (write_nuswide, NUSWIDE),
     "ties-table-2-labelme-real": (write_labelme, LABELME),
+    "crossmodal-nuswide": (write_nuswide, PAIRS),
     "methodology-labelme-ball": (write_labelme, (IMPROVED,)),
     "methodology-sift1m-ball": (write_sift1m, ("dataset.rows=400", IMPROVED)),
     "methodology-sift1m-neighbours": (write_sift1m, ("dataset.rows=400", IMPROVED)),
@@ -35,10 +41,11 @@ def bittern(tmp_path, monkeypatch, capsys):
 
 
 def shorter(protocol):
-    """Few epochs of the methods that train by gradients, and one point of their grids."""
-    labels = [label for label in protocol.labels if label in DEEP]
+    """Few epochs or steps of the methods that train by gradients, and one point of their grids."""
+    deep = [method for method in protocol.method if method.label in DEEP]
+    lasts = {m.label: "n_steps" if "n_steps" in m.parameters else "n_epochs" for m in deep}
     points = ["search.points=1"] if protocol.search else []
-    return [f"method.{label}.parameters.n_epochs=2" for label in labels] + points
+    return [f"method.{label}.parameters.{name}=2" for label, name in lasts.items()] + points
 
 
 def words_of(changes):
@@ -61,7 +68,8 @@ def test_a_protocol_for_real_data_runs_to_the_end_of_its_table(name, bittern, tm
     for metric in protocol.metrics[:2]:
         assert all(record.values[metric].mean > 0 for record in records)
     lines = [line.split("  ")[0].strip() for line in out.splitlines()]
-    assert all(lines.count(label) == 2 for label in protocol.labels)  # one row in each table
+    n_tables = 2 + bool(records.tasks)  # with several tasks, also all of them side by side
+    assert all(lines.count(label) == n_tables for label in protocol.labels)
 
 
 @pytest.mark.parametrize(("real", "stand_in"), STAND_INS.items())

@@ -1,5 +1,6 @@
 """Words, stems, bags of words and topics."""
 
+import json
 import math
 import pickle
 import sys
@@ -15,6 +16,7 @@ import bittern as bt
 from bittern.data.rows import RowView, Texts
 from bittern.features import text as words
 from bittern.features.text import BagOfWords, Topics, stem_of, words_of
+from bittern.hashing import LSH
 
 TEXTS = [
     "The cat sat on the mat.",
@@ -284,3 +286,50 @@ def test_a_missing_stemmer_says_what_to_install(feature, monkeypatch):
     monkeypatch.setitem(sys.modules, "snowballstemmer", None)
     with pytest.raises(bt.MissingExtraError, match=r"pip install 'bittern\[features\]'"):
         feature.fit(TEXTS)
+
+
+def test_what_was_learned_is_saved_without_code(feature, tmp_path):
+    feature.set_params(stop_words={"the", "on"}).fit(TEXTS)
+    feature.save(tmp_path / "texts.npz")
+    with np.load(tmp_path / "texts.npz", allow_pickle=False) as stored:
+        assert json.loads(stored["feature"].tobytes())["feature"] == feature.name
+    loaded = bt.features.load(tmp_path / "texts.npz")
+    assert loaded.vocabulary_.tolist() == feature.vocabulary_.tolist()
+    assert set(loaded.stop_words) == {"the", "on"}
+    new = [*TEXTS, "a cat on the moon", ""]
+    np.testing.assert_array_equal(loaded.transform(new), feature.transform(new))
+
+
+def test_a_feature_that_was_not_fitted_is_not_saved(feature, tmp_path):
+    with pytest.raises(bt.NotFittedError, match=r"call fit\(\) before save\(\)"):
+        feature.save(tmp_path / "texts.npz")
+
+
+def test_damaged_arrays_are_refused(feature, tmp_path):
+    path = tmp_path / "texts.npz"
+    feature.fit(TEXTS).save(path)
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    arrays["learned.vocabulary_"] = arrays["learned.vocabulary_"][:3]
+    np.savez(path, **arrays)
+    with pytest.raises(
+        bt.FileError, match=r"texts\.npz: not a readable feature \(arrays for 3 and"
+    ):
+        bt.features.load(path)
+    arrays["learned.vocabulary_"] = np.arange(3)
+    np.savez(path, **arrays)
+    with pytest.raises(bt.FileError, match="must be a list of stems"):
+        bt.features.load(path)
+
+
+def test_a_collection_keeps_its_text_feature(feature, tmp_path):
+    pytest.importorskip("duckdb")
+    texts = two_subjects()
+    rows = feature.fit(texts).transform(texts)
+    hasher = LSH(n_bits=16).fit(rows)
+    with bt.store.create(tmp_path / "t.bittern", hasher=hasher, features=feature) as made:
+        made.add(texts, metadata={"text": texts})
+    with bt.store.open(tmp_path / "t.bittern", read_only=True) as opened:
+        assert opened.recipe.names() == {"hasher": "lsh", "features": feature.name}
+        ids, distances = opened.search([texts[7]], k=1)[0]
+    assert distances[0] == 0 and hasher.encode(rows[ids]) == hasher.encode(rows[7:8])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bittern import InputError, Relevance
+from bittern import InputError, Relevance, UnknownNameError
 from bittern.hashing.dbq import DBQ, double_thresholds
 from bittern.hashing.itq import ITQ
 from bittern.hashing.itq_cca import ITQCCA
@@ -123,6 +123,13 @@ def test_bits_are_the_regions_of_the_projections(n_bits, projection):
         np.testing.assert_array_equal(bits[:, -1], Z[:, -1] > 0)
 
 
+def test_a_projection_may_be_named():
+    named, made = DBQ(8, projection="itq", random_state=3), DBQ(8, projection=ITQ(random_state=3))
+    assert named.fit(X).encode(X) == made.fit(X).encode(X)
+    with pytest.raises(UnknownNameError, match="no hasher is called 'itk'; did you mean 'itq'"):
+        DBQ(projection="itk").fit(X)
+
+
 def test_the_projection_that_was_given_stays_as_it_was():
     given_one = ITQ(16, n_iter=3)
     hasher = DBQ(10, projection=given_one).fit(X)
@@ -173,7 +180,7 @@ def test_ctrl_c_while_projecting_leaves_a_model(monkeypatch):
 @pytest.mark.parametrize(
     ("hasher", "says"),
     [
-        (DBQ(projection="itq"), r"DBQ: projection must be a linear hasher, .* got 'itq'"),
+        (DBQ(projection="sh"), r"DBQ: projection must be a linear hasher, .* got 'sh'"),
         (DBQ(projection=SH()), r"DBQ: projection must be a linear hasher, .* got SH\(\)"),
         (DBQ(projection=ITQ), r"DBQ: projection must be a linear hasher"),
         (DBQ(projection=ITQ(n_iter=0)), r"ITQ: n_iter must be at least 1"),

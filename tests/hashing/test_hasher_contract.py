@@ -112,7 +112,8 @@ def test_codes_separate_the_classes(fitted):
 def test_codes_have_as_many_bits_as_asked(hasher, n_bits, n):
     X, y = FEATURES[:n], LABELS[:n]  # few for many bits: some methods learn one after the other
     codes = hasher.set_params(n_bits=n_bits).fit(X, y).encode(X)
-    assert (len(codes), codes.n_bits) == (n, n_bits)
+    assert hasher.n_bits == n_bits
+    assert (len(codes), codes.n_bits) == (n, hasher.n_stored_bits)
     assert len(np.unique(codes.words, axis=0)) > 1
 
 
@@ -120,7 +121,7 @@ def test_codes_have_as_many_bits_as_asked(hasher, n_bits, n):
 def test_there_may_be_fewer_or_more_rows_than_dimensions(hasher, n, dim):
     X, y = labelled_blobs(1, n, dim)
     codes = hasher.fit(X, y).encode(X)
-    assert codes.n_bits == 8
+    assert codes.n_bits == hasher.n_stored_bits
     assert len(np.unique(codes.words, axis=0)) > 1
 
 
@@ -149,7 +150,7 @@ def test_rows_in_single_precision_give_nearly_the_same_codes(hasher):
 def test_awkward_rows_are_hashed_all_the_same(hasher, spoil):
     X, y = spoil(FEATURES, LABELS)
     codes = hasher.fit(X, y).encode(X)
-    assert (len(codes), codes.n_bits) == (120, 8)
+    assert (len(codes), codes.n_bits) == (120, hasher.n_stored_bits)
     equal = np.unique(X, axis=0, return_inverse=True)[1]
     for rows in (np.flatnonzero(equal == k) for k in range(equal.max() + 1)):
         assert codes[rows] == codes[np.repeat(rows[:1], len(rows))], "equal rows, equal codes"
@@ -186,7 +187,19 @@ def test_supervised_hashers_follow_the_labels_not_the_rows(name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in SUPERVISED])
 def test_unsupervised_hashers_need_no_y(name):
-    assert make(name).fit(FEATURES).encode(FEATURES).n_bits == 8
+    hasher = make(name).fit(FEATURES)
+    assert hasher.encode(FEATURES).n_bits == hasher.n_stored_bits
+
+
+THERMOMETERS = ("mhq", "npq", "vbq")
+
+
+def test_codes_are_as_long_as_asked_except_thermometers(fitted):
+    assert fitted.n_bits == 8
+    if fitted.name in THERMOMETERS:
+        assert fitted.n_stored_bits >= 8 and len(fitted.thresholds_) == fitted.n_stored_bits
+    else:
+        assert fitted.n_stored_bits == 8
 
 
 def test_pickles(fitted):

@@ -12,6 +12,7 @@ from made_records import CLEAN, drawn, protocol_of, record_of, records_of, three
 from bittern.analysis import compare_methods, summarise
 from bittern.errors import InputError
 from bittern.experiments import Records, Value
+from bittern.profile import TieProfile
 from bittern.report.formats import REPORTS
 from bittern.report.latex import escaped, to_latex
 from bittern.report.markdown import markdown_text, to_markdown
@@ -99,6 +100,25 @@ def test_what_is_missing_is_told(name):
     assert re.search(
         r"7 (of 12 )?cells (of the protocol )?are (missing|not)", REPORTS[name](a_gap())
     )
+
+
+@pytest.mark.parametrize("name", ["text", "latex", "markdown", "words"])
+def test_codes_that_store_more_than_their_length_are_told(name):
+    def stored(n_columns):
+        return TieProfile(
+            counts=np.ones((1, n_columns, 2), np.uint32),
+            gains=np.array([0, 1]),
+            unretrieved=np.zeros((1, 2), np.int64),
+        )
+
+    records = records_of({("a", 8): [[0.5], [0.6]], ("b", 8): [[0.4], [0.7]]})
+    columns = {("a", 0): 9, ("a", 1): 9, ("b", 0): 13, ("b", 1): 14}
+    changed = tuple(
+        dataclasses.replace(r, profile=stored(columns[r.method, r.run])) for r in records
+    )
+    text = REPORTS[name](dataclasses.replace(records, records=changed))
+    assert "Thermometer codes store more bits than their length: b 12.5 at 8." in text
+    assert "Thermometer" not in REPORTS[name](records)
 
 
 def test_why_nothing_was_measured_is_told():

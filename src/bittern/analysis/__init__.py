@@ -17,7 +17,7 @@ from bittern.analysis.analysis import Analysis, analyse
 from bittern.analysis.areas import AreaAndMean, AreasAgainstMeans, Skew, areas_against_means
 from bittern.analysis.comparison import Verdict, Verdicts, compare_methods
 from bittern.analysis.curves import Sweep, Training, sweep_of
-from bittern.analysis.differences import Difference, Differences, compare_experiments
+from bittern.analysis.differences import Difference, Differences, compare_experiments, compare_tasks
 from bittern.analysis.rankings import RankAgreement, rank_agreement
 from bittern.analysis.search import SearchOutcome, Tried, search_outcomes
 from bittern.analysis.summary import (
@@ -55,6 +55,7 @@ __all__ = [
     "best_by_length",
     "compare_experiments",
     "compare_methods",
+    "compare_tasks",
     "costs",
     "leaders",
     "per_class",

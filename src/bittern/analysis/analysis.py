@@ -32,6 +32,7 @@ from bittern.analysis.summary import (
     per_class,
     summarise,
 )
+from bittern.experiments.paradigm import Task
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.records import Records
 from bittern.metrics import Curve
@@ -68,6 +69,16 @@ class Analysis:
     def main_metric(self) -> str:
         """The metric by which methods are compared."""
         return self.protocol.main_metric
+
+    @cached_property
+    def tasks(self) -> dict[Task, Analysis]:
+        """The analysis of each task, if the paradigm has several."""
+        return {task: Analysis(self.records.of_task(task)) for task in self.records.tasks}
+
+    @property
+    def main_tasks(self) -> dict[Task, Analysis]:
+        """Those whose mean the values of the records are."""
+        return {task: one for task, one in self.tasks.items() if task.is_main}
 
     @cached_property
     def methods(self) -> tuple[str, ...]:

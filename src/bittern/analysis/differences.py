@@ -48,7 +48,8 @@ class Difference:
 class Differences:
     """Every method and length that two experiments share.
 
-    ``same_queries`` is True if each run has the same queries in both.
+    ``same_queries`` is True if each run has the same queries in both.  ``tasks`` are those that the
+    values of each experiment are of, if it has several.
     """
 
     titles: tuple[str, str]
@@ -56,6 +57,7 @@ class Differences:
     rows: tuple[Difference, ...]
     same_queries: bool
     alpha: float
+    tasks: tuple[str, str] = ("", "")
 
     @property
     def least_p(self) -> float:
@@ -99,7 +101,20 @@ def compare_experiments(
         for key, (a, b), p in zip(shared, pairs, corrected, strict=True)
     ]
     titles = one.protocol.title, two.protocol.title
-    return Differences(titles, metric, tuple(rows), _have_same_queries(one, two), alpha)
+    tasks = one.task_text, two.task_text
+    return Differences(titles, metric, tuple(rows), _have_same_queries(one, two), alpha, tasks)
+
+
+def compare_tasks(
+    first: Records | Analysis, second: Records | Analysis, metric: str | None = None
+) -> list[Differences]:
+    """The two experiments as a whole, and in each task that both have, if there are several."""
+    one, two = analyse(first), analyse(second)
+    shared = [task for task in one.tasks if task in two.tasks]
+    return [
+        compare_experiments(one, two, metric),
+        *(compare_experiments(one.tasks[task], two.tasks[task], metric) for task in shared),
+    ]
 
 
 def check_both(first: Records, second: Records, metric: str) -> None:

@@ -101,10 +101,13 @@ class Cost:
 
     ``seconds`` has the mean over runs of each stage, NaN for stages that a method does not have;
     ``peak_memory`` is the largest of all runs, in bytes; ``mean`` is that of the main metric.
+    ``stored_bits`` is the mean length of the codes, which is above ``n_bits`` if they are
+    thermometers.
     """
 
     method: str
     n_bits: int | None  # None without codes
+    stored_bits: float | None
     seconds: dict[str, float]
     peak_memory: int
     mean: float
@@ -350,6 +353,7 @@ def _cost(records: Records, method: str, n_bits: int | None) -> Cost:
     return Cost(
         method=method,
         n_bits=n_bits,
+        stored_bits=None if n_bits is None else _stored_bits(found),
         seconds={
             stage: mean_of([r.seconds[stage] for r in found if stage in r.seconds])
             for stage in STAGES
@@ -357,6 +361,12 @@ def _cost(records: Records, method: str, n_bits: int | None) -> Cost:
         peak_memory=max(record.peak_memory for record in found),
         mean=mean_of(records.over_runs(method, n_bits, records.protocol.main_metric)),
     )
+
+
+def _stored_bits(found: Sequence[Record]) -> float | None:
+    """A profile has a column for each distance between codes, from 0 to their length."""
+    lengths = [r.profile.counts.shape[1] - 1 for r in found if r.profile is not None]
+    return mean_of(lengths) if lengths else None
 
 
 def _defined(values: ArrayLike) -> np.ndarray:

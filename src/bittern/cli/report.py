@@ -78,15 +78,15 @@ def compare_folders(
     first: Path, second: Path, *, metric: str | None = None, markdown: Path | None = None
 ) -> str:
     """What changes from one experiment to another, as a table or as a file."""
-    from bittern.analysis import compare_experiments
+    from bittern.analysis import compare_tasks
     from bittern.experiments import Records
     from bittern.report import differences_to_markdown, differences_to_text
 
     check_outputs(markdown)
-    found = compare_experiments(Records.read(first), Records.read(second), metric)
+    found = compare_tasks(Records.read(first), Records.read(second), metric)
     if markdown is None:
-        return differences_to_text(found)
-    write_text(markdown, differences_to_markdown(found))
+        return "\n".join(map(differences_to_text, found))
+    write_text(markdown, "\n".join(map(differences_to_markdown, found)))
     return f"Written: {markdown}."
 
 

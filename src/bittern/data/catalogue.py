@@ -28,6 +28,7 @@ DATASETS: Registry[tuple[str, str]] = Registry(
         "mnist": ("mnist", "MNIST"),
         "fashion-mnist": ("mnist", "FASHION_MNIST"),
         "digits": ("digits", "SPEC"),
+        "captions": ("captions", "SPEC"),
         "folder": ("folder", "SPEC"),
         "arrays": ("arrays", "ARRAYS"),
         "embeddings": ("arrays", "EMBEDDINGS"),

@@ -23,10 +23,15 @@ class Dataset:
     default.  ``labels`` are class numbers into ``class_names`` (-1 for none), ``tags`` is multi-hot
     ``(n, n_tags)``, dense booleans or ``scipy.sparse``.  ``official`` holds the publisher's own
     sets as positions.  ``notes`` list the checks and the changes, in order.
+
+    An item may lack a modality, such as an image without a caption.  ``present[modality]`` is then
+    False for that item, and its row is a placeholder that nothing learns from: zeros, an empty
+    text, or an image that cannot be read.  Modalities that every item has are not in ``present``.
     """
 
     name: str
     modalities: Mapping[str, Rows]
+    present: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)  # (n,) each
     ids: NDArray[np.str_] | None = None  # (n,), distinct
     labels: NDArray[np.int64] | None = None  # (n,)
     class_names: tuple[str, ...] = ()
@@ -47,6 +52,7 @@ class Dataset:
             sizes["labels"] = len(self.labels)
         if self.tags is not None:
             sizes["tags"] = self.tags.shape[0]
+        sizes |= {f"present '{name}'": len(there) for name, there in self.present.items()}
         if len(set(sizes.values())) > 1:
             listed = ", ".join(f"{what} {n}" for what, n in sizes.items())
             raise InputError(f"{self.name}: the numbers of rows differ: {listed}.")
@@ -59,6 +65,20 @@ class Dataset:
             raise InputError(
                 f"{self.name}: {self.tags.shape[1]} tags for {len(self.tag_names)} names."
             )
+        self._check_present()
+
+    def _check_present(self) -> None:
+        for name, there in self.present.items():
+            self[name]  # fails for an unknown modality
+            if there.dtype != np.bool_ or there.ndim != 1:
+                raise InputError(
+                    f"{self.name}: present '{name}' must be one boolean per item, got "
+                    f"{there.dtype} of shape {there.shape}."
+                )
+        if len(self.present) == len(self.modalities):
+            empty = np.flatnonzero(~np.any(list(self.present.values()), axis=0))
+            if len(empty):
+                raise InputError(f"{self.name}: item {empty[0]} lacks every modality.")
 
     def __len__(self) -> int:
         return len(next(iter(self.modalities.values())))
@@ -76,6 +96,16 @@ class Dataset:
         """The rows of the first modality."""
         return next(iter(self.modalities.values()))
 
+    def has(self, modality: str) -> NDArray[np.bool_]:
+        """For each item, whether it has the modality."""
+        self[modality]  # fails for an unknown modality
+        return self.present.get(modality, np.ones(len(self), np.bool_))
+
+    def complete(self, *modalities: str) -> PositionArray:
+        """Positions of the items that have all of these modalities; by default, all there are."""
+        masks = [self.has(name) for name in modalities or self.modalities]
+        return np.flatnonzero(np.all(masks, axis=0))
+
     def take(self, positions: Any) -> Dataset:
         """The items at some positions; rows are not copied until they are read.
 
@@ -85,6 +115,7 @@ class Dataset:
         return replace(
             self,
             modalities={name: RowView.of(rows, p) for name, rows in self.modalities.items()},
+            present={name: there[p] for name, there in self.present.items()},
             ids=None if self.ids is None else self.ids[p],
             labels=None if self.labels is None else self.labels[p],
             tags=None if self.tags is None else self.tags[p],

@@ -57,7 +57,7 @@ class Statistics:
 
 def statistics(dataset: Dataset) -> Statistics:
     """Counts and means over the entire dataset; tags count as labels if there are no classes."""
-    descriptors = {name: _descriptor(rows) for name, rows in dataset.modalities.items()}
+    descriptors = {name: _descriptor(dataset, name) for name in dataset.modalities}
     if dataset.labels is not None:
         known = dataset.labels >= 0
         n_labels, n_given = len(dataset.class_names), int(known.sum())
@@ -74,12 +74,16 @@ def statistics(dataset: Dataset) -> Statistics:
     )
 
 
-def _descriptor(rows: object) -> str:
+def _descriptor(dataset: Dataset, modality: str) -> str:
+    """Shape and type of the rows, and how many items lack them."""
+    rows = dataset[modality]
     shape = getattr(rows, "shape", None)
-    if shape is None:
-        return type(rows).__name__
-    dtype = getattr(rows, "dtype", np.dtype(object))
-    return f"{'×'.join(map(str, shape[1:])) or '1'} {dtype}"
+    text = type(rows).__name__
+    if shape is not None:
+        dtype = getattr(rows, "dtype", np.dtype(object))
+        text = f"{'×'.join(map(str, shape[1:])) or '1'} {dtype}"
+    n_lacking = int((~dataset.has(modality)).sum())
+    return f"{text}; {n_lacking:,} items lack it" if n_lacking else text
 
 
 def _counts(found: Statistics) -> list[str]:

@@ -47,8 +47,8 @@ class Leak:
 class LeakReport:
     """The duplicates found across the sets of a split that must be disjoint.
 
-    ``number`` counts the items with a duplicate in any modality, each once.  Vectors of zeros and
-    empty texts say nothing about an item and are not compared; ``n_blank`` counts them.
+    ``number`` counts the items with a duplicate in any modality, each once.  Vectors of zeros,
+    empty texts and modalities that an item lacks are not compared; ``n_blank`` counts them.
     """
 
     split: str
@@ -92,8 +92,9 @@ def find_leaks(dataset: Dataset, split: Split, modality: str | None = None) -> L
     n_blank = 0
     for name in dataset.modalities if modality is None else [modality]:
         content = np.full(len(dataset), -1, dtype=np.int64)
-        content[positions], blank = _contents(dataset[name], positions)
-        n_blank += blank
+        there = positions[dataset.has(name)[positions]]
+        content[there], blank = _contents(dataset[name], there)
+        n_blank += blank + len(positions) - len(there)
         for one, other in split.disjoint_pairs:
             leak, duplicates = _compare(dataset, split, name, content, one, other)
             has_duplicate[duplicates] = True

@@ -1,19 +1,17 @@
-"""Manifests: a CSV or JSONL file that names images, their labels and their tags."""
+"""Manifests: a CSV or JSONL file that names images, their labels, tags and texts."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bittern.errors import FileError
-from bittern.io.files import existing_file
+from bittern.io.lines import read_objects
 
-COLUMNS = ("path", "label", "tags")
+COLUMNS = ("path", "label", "tags", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +22,17 @@ class ManifestRow:
     path: str  # relative to the folder, with '/'
     label: str | None
     tags: frozenset[str]
+    text: str = ""  # empty if the image has none
 
 
 def read_manifest(path: Path, root: Path) -> list[ManifestRow]:
     """The rows of a manifest, in its order; errors name the line."""
-    source = existing_file(path)
-    formats = {".csv": _csv_rows, ".jsonl": _json_rows, ".ndjson": _json_rows}
-    if source.suffix.lower() not in formats:
-        raise FileError(f"{source}: a manifest must end in {', '.join(formats)}.")
-    parser = _RowParser(source, root)
-    try:
-        text = source.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileError(f"{source}: must be UTF-8 ({error}).") from error
-    rows = [parser.row(line, given) for line, given in formats[source.suffix.lower()](source, text)]
+    parser = _RowParser(path, root)
+    given = read_objects(path, "a manifest", ("path",), COLUMNS)
+    rows = [parser.row(line, cells) for line, cells in given]
     if not rows:
-        raise FileError(f"{source}: has no rows.")
-    _refuse_missing_labels(source, rows)
+        raise FileError(f"{path}: has no rows.")
+    _refuse_missing_labels(path, rows)
     return rows
 
 
@@ -54,14 +46,13 @@ class _RowParser:
 
     def row(self, line: int, given: Mapping[str, Any]) -> ManifestRow:
         path = self._path(line, given.get("path"))
-        return ManifestRow(
-            line, path, self._label(line, given), self._tags(line, given.get("tags"))
-        )
+        label, tags = self._label(line, given), self._tags(line, given.get("tags"))
+        return ManifestRow(line, path, label, tags, self._text(line, given.get("text")))
 
     def _path(self, line: int, given: Any) -> str:
         if not isinstance(given, str) or not given.strip():
             raise self.refusal(line, "a row must have a path")
-        path = _inside(self.root, given.strip())
+        path = path_inside(self.root, given.strip())
         if path is None:
             raise self.refusal(line, f"{given!r} is outside {self.root}")
         if not _is_file(self.root / path):
@@ -94,53 +85,13 @@ class _RowParser:
             raise self.refusal(line, "tags must be words separated by ';' or a JSON list of words")
         return frozenset(word.strip() for word in words) - {""}
 
+    def _text(self, line: int, given: Any) -> str:
+        if given is not None and not isinstance(given, str):
+            raise self.refusal(line, f"the text must be a string, got {given!r}")
+        return (given or "").strip()
+
     def refusal(self, line: int, what: str) -> FileError:
         return FileError(f"{self.source}, line {line}: {what}.")
-
-
-def _csv_rows(source: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    header: list[str] | None = None
-    try:
-        for cells in reader:
-            if header is None:
-                header = _header(source, cells)
-            elif cells:
-                if len(cells) > len(header):
-                    raise FileError(
-                        f"{source}, line {reader.line_num}: has {len(cells)} cells under "
-                        f"{len(header)} columns; put quotes around a comma."
-                    )
-                padded = [*cells, *[""] * (len(header) - len(cells))]
-                yield reader.line_num, dict(zip(header, padded, strict=True))
-    except csv.Error as error:
-        raise FileError(f"{source}, line {reader.line_num}: not CSV ({error}).") from error
-
-
-def _header(source: Path, cells: list[str]) -> list[str]:
-    header = [cell.strip() for cell in cells]
-    if "path" not in header:
-        raise FileError(
-            f"{source}: the first line must name the columns, comma-separated, one of them path; "
-            f"got {header[:6]}."
-        )
-    repeated = [name for name in COLUMNS if header.count(name) > 1]
-    if repeated:
-        raise FileError(f"{source}: the column {repeated[0]} is repeated.")
-    return header
-
-
-def _json_rows(source: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            given = json.loads(line)
-        except (ValueError, RecursionError):
-            given = None
-        if not isinstance(given, dict):
-            raise FileError(f"{source}, line {number}: must be one JSON object.")
-        yield number, given
 
 
 def _refuse_missing_labels(source: Path, rows: list[ManifestRow]) -> None:
@@ -152,7 +103,7 @@ def _refuse_missing_labels(source: Path, rows: list[ManifestRow]) -> None:
         )
 
 
-def _inside(root: Path, given: str) -> str | None:
+def path_inside(root: Path, given: str) -> str | None:
     """``given`` relative to ``root``, with ``/`` and without ``..``; None if it is outside."""
     path = Path(given)
     if "\\" in given and not _is_file(root / path):

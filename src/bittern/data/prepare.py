@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from bittern.checks import PositionArray, check_positions, row_blocks
@@ -28,20 +29,24 @@ def prepared(
 ) -> Dataset:
     """The dataset with one modality (by default the first) preprocessed.
 
-    The steps learn from the rows at positions ``train`` only, and apply to every row when it is
-    read; ``dataset[modality].pipeline`` is the fitted pipeline.  The notes say what was applied and
-    how many training rows it was fitted on.
+    The steps learn from the rows at positions ``train`` only, without items that lack the modality,
+    and apply to every row when it is read; ``dataset[modality].pipeline`` is the fitted pipeline.
+    The notes say what was applied and how many training rows it was fitted on.
     """
     name = next(iter(dataset.modalities)) if modality is None else modality
     rows = dataset[name]
     if len(train) == 0:
         raise InputError(f"{dataset.name}: preprocessing needs training rows, got none.")
     positions = np.unique(check_positions(train, f"{dataset.name}: train", len(dataset)))
+    positions = positions[dataset.has(name)[positions]]
+    if not len(positions):
+        raise InputError(f"{dataset.name}: no training row has the modality '{name}'.")
     pipeline = make_steps(steps, random_state)
     _fit(pipeline, RowView.of(rows, positions), memory)
     sample = pipeline.transform(_as_floats(rows[positions[:1]]))
     shape = (len(dataset), sample.shape[1])
-    prepared_rows = PreparedRows(rows, pipeline, shape, sample.dtype, memory)
+    present = dataset.present.get(name)
+    prepared_rows = PreparedRows(rows, pipeline, shape, sample.dtype, memory, present)
     return dataset.with_note(
         _note(name, pipeline, len(positions)),
         modalities={**dataset.modalities, name: prepared_rows},
@@ -53,7 +58,7 @@ class PreparedRows(LazyRows):
     """Rows of a source that go through a fitted pipeline when they are read.
 
     ``np.asarray(rows)`` reads all of them, block by block, into one array.  Integers and half
-    floats become float32; doubles stay doubles.
+    floats become float32; doubles stay doubles.  Rows that are not ``present`` are zeros.
     """
 
     source: Rows
@@ -61,6 +66,7 @@ class PreparedRows(LazyRows):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     memory: int = MEMORY
+    present: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -85,8 +91,14 @@ class PreparedRows(LazyRows):
         return out
 
     def _read(self, positions: PositionArray) -> Any:
-        prepared_rows = self.pipeline.transform(_as_floats(self.source[positions]))
-        return prepared_rows.astype(self.dtype, copy=False)
+        if self.present is None or self.present[positions].all():
+            prepared_rows = self.pipeline.transform(_as_floats(self.source[positions]))
+            return prepared_rows.astype(self.dtype, copy=False)
+        there = self.present[positions]
+        known = positions[there] if there.any() else np.flatnonzero(self.present)[:1]
+        # A matrix of zeros and ones moves each row to its place, dense or sparse.
+        ones = (np.ones(there.sum(), self.dtype), (np.flatnonzero(there), np.arange(there.sum())))
+        return scipy.sparse.csr_array(ones, (len(positions), len(known))) @ self._read(known)
 
     def _row_blocks(self, n: int) -> list[slice]:
         width = max(self.shape[1], *getattr(self.source, "shape", (0,))[1:2], 1)

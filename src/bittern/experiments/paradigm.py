@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,34 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One of several searches that a paradigm measures with a single fit.
+
+    ``query`` and ``found`` are the kinds of items on the two sides, such as ``image`` and ``text``;
+    ``setting`` names the database, and ``explanation`` says in a sentence what that means.  The
+    values of a record are means over the tasks with ``is_main``.  A task that does not ``compete``
+    is shown as a warning: no method is best in it, and none is tested.
+    """
+
+    query: str
+    found: str
+    setting: str
+    explanation: str = ""
+    is_main: bool = False
+    competes: bool = True
+
+    @property
+    def direction(self) -> str:
+        """What searches what, such as ``image → text``."""
+        return f"{self.query} → {self.found}"
+
+    @property
+    def name(self) -> str:
+        """Direction and setting, such as ``image → text, unseen``."""
+        return f"{self.direction}, {self.setting}"
 
 
 class Paradigm(ABC):
@@ -38,6 +67,10 @@ class Paradigm(ABC):
     @abstractmethod
     def lengths(self, protocol: Protocol, method: Method) -> Sequence[int | None]:
         """Code lengths of a method; ``(None,)`` if it makes no codes."""
+
+    def tasks(self, protocol: Protocol) -> tuple[Task, ...]:
+        """The tasks that each cell measures; empty if there is just one."""
+        return ()
 
     @abstractmethod
     def prepare(self, protocol: Protocol, dataset: Dataset, run: int, folder: Path) -> Any:

@@ -17,6 +17,7 @@ from bittern.checks import check_count
 from bittern.data import DATASETS, SPLITS
 from bittern.errors import InputError, UnknownNameError
 from bittern.experiments.changes import apply_changes
+from bittern.experiments.crossmodal import CrossModal
 from bittern.experiments.evidence import Evidence
 from bittern.experiments.paradigm import Paradigm, check_different
 from bittern.experiments.retrieval import CodeRanking, HashTables
@@ -29,7 +30,13 @@ from bittern.metrics import parse
 from bittern.registry import Registry
 
 PARADIGMS: Registry[Paradigm] = Registry(
-    "paradigm", {"ranking": CodeRanking(), "tables": HashTables(), "evidence": Evidence()}
+    "paradigm",
+    {
+        "ranking": CodeRanking(),
+        "tables": HashTables(),
+        "evidence": Evidence(),
+        "crossmodal": CrossModal(),
+    },
 )
 TESTS = Registry("test", dict.fromkeys(("wilcoxon", "t-test", "randomisation")))
 LEARNS_FROM = ("grades", "yes-or-no", "classes")

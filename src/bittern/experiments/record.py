@@ -7,7 +7,7 @@ import json
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from bittern.profile import TieProfile
 
 FORMAT, READABLE = 2, (1, 2)  # format 1 wrote counts as lists of lists of lists of numbers
 CURVES = "training_curves"  # absent if the method has none
+TASKS = "tasks"  # absent if the paradigm has one task
 SIDES = ("recall", "precision", "radius")  # of a curve
 MAX_POINTS = 257  # of a curve over real distances: no figure shows more
 # What a new run of the same protocol must reproduce: no costs, versions or sentences.
@@ -54,13 +55,26 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TaskResult:
+    """What one of several tasks found; its queries are those of the record."""
+
+    values: dict[str, Value]
+    profile: TieProfile | None = None
+    curves: dict[str, Curve] = field(default_factory=dict)
+    n_relevant: tuple[int, ...] = ()
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Record:
     """Results of one method at one length in one run.
 
     ``profile`` is None for rankings by real distances, which have hardly any ties.
     ``seconds`` has tune, fit, encode and evaluate; ``peak_memory`` is that of the process, in
     bytes.  ``tuning`` lists what was tried on validation data.  ``training_curves`` are metrics
-    after each epoch, exact and relaxed, on training rows and on held-out rows.
+    after each epoch, exact and relaxed, on training rows and on held-out rows.  ``tasks`` has the
+    results of each task by its name, if there are several; ``values`` are then means over the main
+    tasks.
     """
 
     method: str
@@ -77,6 +91,7 @@ class Record:
     n_relevant: tuple[int, ...] = ()
     examples: tuple[Example, ...] = ()
     tuning: tuple[dict[str, Any], ...] = ()
+    tasks: dict[str, TaskResult] = field(default_factory=dict)
     training_curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     peak_memory: int = 0
@@ -111,6 +126,12 @@ class Record:
             return False
         return all(json.dumps(mine[name]) == json.dumps(theirs[name]) for name in shared)
 
+    def of_task(self, name: str) -> Record:
+        """The same with the results of one task alone."""
+        result = self.tasks[name]
+        own = {one: getattr(result, one) for one in TaskResult.__dataclass_fields__}
+        return replace(self, tasks={}, **own)
+
     def per_query(self, metric: str) -> Float64Array | None:
         """A metric's value for each query, NaN if undefined; None if it has one value for all."""
         values = self.values[metric].per_query
@@ -137,6 +158,31 @@ def values_of(profile: TieProfile, metrics: Sequence[str]) -> dict[str, Value]:
         )
         for name, score in _scores(profile, metrics)
     }
+
+
+def mean_values(results: Sequence[TaskResult]) -> dict[str, Value]:
+    """Each metric's mean over tasks with the same queries, query by query where it can be."""
+    shared = [name for name in results[0].values if all(name in one.values for one in results)]
+    return {name: _mean_value([one.values[name] for one in results]) for name in shared}
+
+
+def _mean_value(values: Sequence[Value]) -> Value:
+    """The mean; a query that is undefined in one task is undefined."""
+    spreads = [value.spread for value in values if value.spread is not None]
+    spread = tuple(np.mean(spreads, axis=0).tolist()) if len(spreads) == len(values) else None
+    rows = [value.per_query for value in values if value.per_query is not None]
+    if len(rows) < len(values):
+        mean = float(np.mean([value.mean for value in values]))
+        undefined = max(value.undefined for value in values)
+        return Value(mean=mean, undefined=undefined, spread=spread)
+    per_query = np.mean(rows, axis=0)
+    defined = per_query[~np.isnan(per_query)]
+    return Value(
+        mean=float(defined.mean()) if len(defined) else np.nan,
+        undefined=len(per_query) - len(defined),
+        spread=spread,
+        per_query=tuple(per_query.tolist()),
+    )
 
 
 def _scores(profile: TieProfile, metrics: Sequence[str]) -> Iterable[tuple[str, Score]]:
@@ -168,28 +214,33 @@ def _thinned(curve: Curve) -> Curve:
 
 def _plain(record: Record) -> dict[str, Any]:
     """The record as JSON has it; undefined is null."""
-    apart = ["values", "profile", "curves", "examples"]
+    apart = [*TaskResult.__dataclass_fields__, TASKS]
     if not record.training_curves:
         apart.append(CURVES)
     plain = {
         name: getattr(record, name) for name in Record.__dataclass_fields__ if name not in apart
     }
+    tasks = {name: _plain_result(one) for name, one in record.tasks.items()}
     return with_nulls(
-        {"format": FORMAT}
-        | plain
-        | {
-            "values": {name: asdict(value) for name, value in record.values.items()},
-            "profile": _plain_profile(record.profile),
-            "curves": {
-                name: {
-                    side: None if getattr(curve, side) is None else getattr(curve, side).tolist()
-                    for side in SIDES
-                }
-                for name, curve in record.curves.items()
-            },
-            "examples": [asdict(example) for example in record.examples],
-        }
+        {"format": FORMAT} | plain | _plain_result(record) | ({TASKS: tasks} if tasks else {})
     )
+
+
+def _plain_result(found: Record | TaskResult) -> dict[str, Any]:
+    """The fields that a record shares with the results of a task."""
+    return {
+        "values": {name: asdict(value) for name, value in found.values.items()},
+        "profile": _plain_profile(found.profile),
+        "curves": {
+            name: {
+                side: None if getattr(curve, side) is None else getattr(curve, side).tolist()
+                for side in SIDES
+            }
+            for name, curve in found.curves.items()
+        },
+        "n_relevant": found.n_relevant,
+        "examples": [asdict(example) for example in found.examples],
+    }
 
 
 def _compared(record: Record) -> dict[str, Any]:
@@ -211,16 +262,26 @@ def _plain_profile(profile: TieProfile | None) -> dict[str, Any] | None:
 
 def _record(plain: dict[str, Any]) -> Record:
     """The inverse of :func:`_plain`."""
-    fields = {name: plain[name] for name in Record.__dataclass_fields__ if name != CURVES}
-    for name in ("query_positions", "query_labels", "n_relevant", "tuning"):
+    made = (CURVES, TASKS, *TaskResult.__dataclass_fields__)
+    fields = {name: plain[name] for name in Record.__dataclass_fields__ if name not in made}
+    for name in ("query_positions", "query_labels", "tuning"):
         fields[name] = None if fields[name] is None else tuple(fields[name])
-    fields["values"] = {name: _value(value) for name, value in plain["values"].items()}
-    fields["curves"] = {name: _curve(curve) for name, curve in plain["curves"].items()}
-    fields["examples"] = tuple(_example(example) for example in plain["examples"])
     trained = plain.get(CURVES, {})
     fields[CURVES] = {name: tuple(map(_number, one)) for name, one in trained.items()}
-    fields["profile"] = None if plain["profile"] is None else _profile(plain["profile"])
-    return Record(**fields)
+    tasks = plain.get(TASKS, {})
+    fields[TASKS] = {name: TaskResult(**_result(one)) for name, one in tasks.items()}
+    return Record(**fields, **_result(plain))
+
+
+def _result(plain: dict[str, Any]) -> dict[str, Any]:
+    """The inverse of :func:`_plain_result`."""
+    return {
+        "values": {name: _value(value) for name, value in plain["values"].items()},
+        "profile": None if plain["profile"] is None else _profile(plain["profile"]),
+        "curves": {name: _curve(curve) for name, curve in plain["curves"].items()},
+        "n_relevant": tuple(plain["n_relevant"]),
+        "examples": tuple(_example(example) for example in plain["examples"]),
+    }
 
 
 def _curve(plain: dict[str, Any]) -> Curve:

@@ -14,8 +14,9 @@ import numpy as np
 from bittern.checks import Float64Array, import_extra
 from bittern.errors import FileError, InputError
 from bittern.experiments.cells import Cell, Trial, cells_of, trials_of
+from bittern.experiments.paradigm import Task
 from bittern.experiments.protocol import Protocol
-from bittern.experiments.record import Record, values_of
+from bittern.experiments.record import Record, TaskResult, Value, mean_values, values_of
 from bittern.io.files import atomic_write
 
 # Files in the folder of an experiment.
@@ -29,7 +30,8 @@ class Records:
     """The finished cells of a protocol, in its order, and the trials of its search.
 
     ``missing`` and ``missing_trials`` are the others; ``failures`` says why, for those that were
-    tried.
+    tried.  ``task`` is the task that the records are of, if the paradigm has several and one of
+    them was selected.
     """
 
     protocol: Protocol
@@ -39,6 +41,7 @@ class Records:
     folder: Path | None = None
     trials: tuple[Record, ...] = ()
     missing_trials: tuple[Trial, ...] = ()
+    task: Task | None = None
 
     @staticmethod
     def read(folder: str | os.PathLike[str]) -> Records:
@@ -68,6 +71,28 @@ class Records:
         return tuple(label for label in self.protocol.labels if label in found)
 
     @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks that some record has results of; empty if the paradigm has just one."""
+        found = {name for record in self.records for name in record.tasks}
+        return tuple(t for t in self.protocol.kind.tasks(self.protocol) if t.name in found)
+
+    def of_task(self, task: Task) -> Records:
+        """The results of one task alone."""
+        found = tuple(one.of_task(task.name) for one in self.records if task.name in one.tasks)
+        return Records(self.protocol, found, folder=self.folder, task=task)
+
+    @property
+    def task_text(self) -> str:
+        """The task in words, or the tasks whose mean the values are; empty if there is just one."""
+        if self.task is not None:
+            return self.task.name
+        means = [task for task in self.tasks if task.is_main]
+        directions = " and ".join(task.direction for task in means)
+        if len(means) > 1:
+            directions = f"mean of {directions}"
+        return f"{directions}, {means[0].setting}" if means else ""
+
+    @property
     def bounds(self) -> tuple[str, ...]:
         """Oracles: methods that see the judgements of test queries, and so do not compete."""
         looking = {record.method for record in self.records if "looks_at" in record.parameters}
@@ -92,10 +117,14 @@ class Records:
         return np.array([np.nan if value is None else value.mean for value in found])
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per value: method, bits, run, metric, mean, spread, undefined, costs."""
+        """One row per value: method, bits, run, metric, mean, spread, undefined, costs.
+
+        Rows say which task they are of, if there are several.
+        """
         return [
             {
                 "method": record.method,
+                **task,
                 "n_bits": record.n_bits,
                 "run": record.run,
                 "metric": metric,
@@ -109,20 +138,29 @@ class Records:
                 "peak_memory": record.peak_memory,
                 "fingerprint": record.fingerprint,
             }
-            for record in self.records
+            for task, record in self._by_task()
             for metric, value in record.values.items()
         ]
 
+    def _by_task(self) -> Iterator[tuple[dict[str, str], Record]]:
+        """Each record, and with several tasks also its results of each one."""
+        tasks = self.tasks
+        for record in self.records:
+            yield ({"task": self.task_text} if tasks else {}), record
+            for name in record.tasks:
+                yield {"task": name}, record.of_task(name)
+
     def per_query_rows(self) -> dict[str, list[Any]]:
         """Columns of a table with one row per method, length, run, metric and query."""
-        names = ("method", "n_bits", "run", "metric", "query", "value")
+        tasks = ("task",) if self.tasks else ()
+        names = ("method", "n_bits", "run", *tasks, "metric", "query", "value")
         columns: dict[str, list[Any]] = {name: [] for name in names}
-        for record in self.records:
+        for task, record in self._by_task():
             for metric, value in record.values.items():
                 if value.per_query is None:
                     continue
                 n = len(value.per_query)
-                same = (record.method, record.n_bits, record.run, metric)
+                same = (record.method, record.n_bits, record.run, *task.values(), metric)
                 for name, one in zip(names, same, strict=False):
                     columns[name] += [one] * n
                 columns["query"] += list(record.query_positions)
@@ -177,13 +215,22 @@ def _check_one_data(folder: Path, records: Sequence[Record]) -> None:
 
 
 def _completed(record: Record, protocol: Protocol) -> Record:
-    """The record with the protocol's metrics; new ones are computed from its profile."""
-    lacking = [name for name in protocol.metrics if name not in record.values]
-    values = record.values
-    if lacking and record.profile is not None:
-        values = values | values_of(record.profile, lacking)
-    ordered = {name: values[name] for name in protocol.metrics if name in values}
-    return replace(record, values=ordered)
+    """The record with the protocol's metrics; new ones are computed from its profiles."""
+    if not record.tasks:
+        return replace(record, values=_all_values(record, protocol))
+    tasks = {
+        name: replace(one, values=_all_values(one, protocol)) for name, one in record.tasks.items()
+    }
+    means = [tasks[task.name] for task in protocol.kind.tasks(protocol) if task.is_main]
+    return replace(record, tasks=tasks, values=mean_values(means))
+
+
+def _all_values(found: Record | TaskResult, protocol: Protocol) -> dict[str, Value]:
+    lacking = [name for name in protocol.metrics if name not in found.values]
+    values = found.values
+    if lacking and found.profile is not None:
+        values = values | values_of(found.profile, lacking)
+    return {name: values[name] for name in protocol.metrics if name in values}
 
 
 def _failures(folder: Path, missing: Sequence[Cell]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,15 @@ from bittern.data import Dataset
 from bittern.errors import InputError
 from bittern.experiments.paradigm import Clock, Paradigm, check_different
 from bittern.experiments.record import Example, Value, describe_profile
-from bittern.experiments.run_data import RunData, SplitSet, prepare_run
-from bittern.experiments.search import TRAIN, Choice, choose
+from bittern.experiments.run_data import (
+    FitSets,
+    RunData,
+    SplitSet,
+    prepare_run,
+    trial_sets,
+    validation_sets,
+)
+from bittern.experiments.search import Choice, choose
 from bittern.experiments.truth import Classes
 from bittern.hashing import HASHERS, Hasher
 from bittern.index import FlatIndex
@@ -56,14 +63,9 @@ class CodeRanking(Paradigm):
 
     def check(self, protocol: Protocol) -> None:
         """Every method must be a hasher with known parameters and some lengths."""
-        _check_lengths(protocol.n_bits, "n_bits")
         for method in protocol.method:
             _check_method(method)
-            _check_lengths(method.n_bits, f"method {method.label}: n_bits")
-            if method.name != EXACT and not (method.n_bits or protocol.n_bits):
-                raise InputError(
-                    f"method {method.label}: n_bits is missing; give [16, 32], for example."
-                )
+        check_lengths(protocol, [m for m in protocol.method if m.name != EXACT])
 
     def lengths(self, protocol: Protocol, method: Method) -> Sequence[int | None]:
         """The method's own lengths, or the protocol's."""
@@ -92,11 +94,16 @@ class CodeRanking(Paradigm):
     def _measure_codes(
         self, protocol: Protocol, cell: Cell, data: RunData, clock: Clock
     ) -> dict[str, Any]:
-        choice = clock("tune", lambda: _choose(protocol, cell, data))
+        choice = clock(
+            "tune",
+            lambda: choose_point(
+                protocol, cell, data, lambda point, sets: _score(protocol, cell, point, sets)
+            ),
+        )
         hasher = _hasher(protocol, cell, choice.parameters)
         target = _target(protocol, cell, data.train)
         clock("fit", lambda: hasher.fit(data.train.vectors, target))
-        training_curves = _training_curves(hasher)
+        trained = training_curves(hasher)
         queries, database = clock(
             "encode",
             lambda: tuple(hasher.encode(s.vectors) for s in (data.queries, data.database)),
@@ -104,27 +111,19 @@ class CodeRanking(Paradigm):
         truth = protocol.ground_truth.between(data.queries, data.database, data.train)
         found = clock("evaluate", lambda: self._evaluate(protocol, queries, database, truth))
         if cell.run == EXAMPLES_OF_RUN:
-            found["examples"] = _examples(data, truth, _search_codes(queries, database))
+            places = data.queries.positions, data.database.positions
+            found["examples"] = some_examples(*places, truth, search_codes(queries, database))
         return found | {
             "parameters": choice.parameters,
             "tuning": choice.tried,
-            "training_curves": training_curves,
+            "training_curves": trained,
         }
 
     def measure_trial(
         self, protocol: Protocol, trial: Trial, data: RunData, clock: Clock
     ) -> dict[str, Any]:
         """Fit on a part of the training rows, and score the others; test sets are not touched."""
-        search, metric = protocol.search, protocol.search_metric
-        assert search is not None
-        sets = _validation_sets(data, trial.held_out_seed(protocol), search.held_out)
-        if len(sets.queries) < 2:
-            raise InputError(
-                f"search.held_out: {search.held_out:g} of {len(data.train):,} training rows "
-                f"are {len(sets.queries)}; hold out two or more."
-            )
-        if search.database == TRAIN:
-            sets = replace(sets, database=sets.train)
+        metric, sets = protocol.search_metric, trial_sets(protocol, trial, data)
         hasher = _hasher(protocol, trial, trial.parameters)
         clock("fit", lambda: _fit_watched(protocol, trial, hasher, sets))
         profile = clock("encode", lambda: _profile(protocol, hasher, sets))
@@ -132,17 +131,8 @@ class CodeRanking(Paradigm):
         return {
             "parameters": trial.parameters,
             "values": {metric: Value(mean=score.mean, undefined=score.undefined)},
-            "training_curves": _training_curves(hasher),
-            "split": {
-                "name": data.split.name,
-                "fingerprint": data.split.fingerprint,
-                "sizes": {
-                    "train": len(sets.train),
-                    "queries": len(sets.queries),
-                    "database": len(sets.database),
-                },
-                "data": data.fingerprint,
-            },
+            "training_curves": training_curves(hasher),
+            "split": sets.describe(data),
         }
 
     def _evaluate(
@@ -186,35 +176,46 @@ class HashTables(CodeRanking):
 
 def _check_method(method: Method) -> None:
     """A hasher with parameters of its class, or ``exact`` with a distance."""
-    where = f"method {method.label}"
-    if method.name == EXACT:
-        if method.grid or method.n_bits:
-            raise InputError(f"{where}: a ranking without codes has neither grid nor n_bits.")
-        Registry("distance", dict.fromkeys(DISTANCES))[method.parameters.get("metric", EUCLIDEAN)]
-        known: list[str] = ["metric"]
-    else:
-        known = list(inspect.signature(HASHERS[method.name]).parameters)
+    if method.name != EXACT:
+        check_parameters(method, list(inspect.signature(HASHERS[method.name]).parameters))
+        return
+    if method.grid or method.n_bits:
+        raise InputError(
+            f"method {method.label}: a ranking without codes has neither grid nor n_bits."
+        )
+    Registry("distance", dict.fromkeys(DISTANCES))[method.parameters.get("metric", EUCLIDEAN)]
+    check_parameters(method, ["metric"])
+
+
+def check_parameters(method: Method, known: Sequence[str]) -> None:
+    """Raise InputError for a parameter that the method does not have."""
     for given in (method.parameters, method.grid):
-        check_keys(given, dict.fromkeys(k for k in known if k != "n_bits"), where)
+        names = dict.fromkeys(name for name in known if name != "n_bits")
+        check_keys(given, names, f"method {method.label}")
 
 
-def _check_lengths(lengths: tuple[int, ...], where: str) -> None:
-    check_different(lengths, where)
-    for n_bits in lengths:
-        check_count(n_bits, where, most=MAX_BITS)
+def check_lengths(protocol: Protocol, methods: Sequence[Method]) -> None:
+    """Raise InputError unless each of these methods has lengths, its own or the protocol's."""
+    lengths = {"n_bits": protocol.n_bits}
+    lengths |= {f"method {one.label}: n_bits": one.n_bits for one in methods}
+    for where, given in lengths.items():
+        check_different(given, where)
+        for n_bits in given:
+            check_count(n_bits, where, most=MAX_BITS)
+    for method in methods:
+        if not (method.n_bits or protocol.n_bits):
+            raise InputError(
+                f"method {method.label}: n_bits is missing; give [16, 32], for example."
+            )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sets:
-    """Rows to fit on, and the queries and database that score the fit."""
-
-    train: SplitSet
-    queries: SplitSet
-    database: SplitSet
-
-
-def _choose(protocol: Protocol, cell: Cell, data: RunData) -> Choice:
-    """What the search chose; without one, the best point of the grid on validation data.
+def choose_point(
+    protocol: Protocol,
+    cell: Cell,
+    data: RunData,
+    score: Callable[[dict[str, Any], FitSets], float],
+) -> Choice:
+    """What the search chose; without one, the point of the grid with the best score on validation.
 
     Validation queries are searched in the validation database (3.5 of [Moran-2016]).  If the split
     has neither, a fifth of the training rows is held out, and each of them is searched among the
@@ -227,31 +228,18 @@ def _choose(protocol: Protocol, cell: Cell, data: RunData) -> Choice:
     points = cell.method.points
     if len(points) == 1:
         return Choice(points[0])
-    sets = _validation_sets(data, cell.random_state(protocol), HELD_OUT)
-    return choose(
-        [{"parameters": point, "score": _score(protocol, cell, point, sets)} for point in points]
-    )
+    sets = validation_sets(data, cell.random_state(protocol), HELD_OUT)
+    return choose([{"parameters": point, "score": score(point, sets)} for point in points])
 
 
-def _validation_sets(data: RunData, random_state: int, share: float) -> _Sets:
-    """The validation sets of the split, or the given share of its training rows."""
-    train = data.train
-    if data.validation is not None:
-        return _Sets(train, *data.validation)
-    order = np.random.default_rng(random_state).permutation(len(train))
-    held_out, rest = np.split(order, [int(share * len(train) + 1e-9)])
-    kept = train.take(np.sort(held_out))
-    return _Sets(train.take(np.sort(rest)), kept, kept)
-
-
-def _score(protocol: Protocol, cell: Cell, point: dict[str, Any], sets: _Sets) -> float:
+def _score(protocol: Protocol, cell: Cell, point: dict[str, Any], sets: FitSets) -> float:
     hasher = _hasher(protocol, cell, point)
     hasher.fit(sets.train.vectors, _target(protocol, cell, sets.train))
     profile = _profile(protocol, hasher, sets)
     return float(evaluate(profile, [protocol.main_metric])[protocol.main_metric].mean)
 
 
-def _profile(protocol: Protocol, hasher: Hasher, sets: _Sets) -> TieProfile:
+def _profile(protocol: Protocol, hasher: Hasher, sets: FitSets) -> TieProfile:
     """The profile of the queries; each is left out of its own results."""
     queries, database = sets.queries, sets.database
     relevance = protocol.ground_truth.between(queries, database, sets.train)
@@ -262,7 +250,7 @@ def _profile(protocol: Protocol, hasher: Hasher, sets: _Sets) -> TieProfile:
     return TieProfile.from_codes(left, right, relevance)
 
 
-def _fit_watched(protocol: Protocol, trial: Trial, hasher: Hasher, sets: _Sets) -> None:
+def _fit_watched(protocol: Protocol, trial: Trial, hasher: Hasher, sets: FitSets) -> None:
     """Fit; a hasher that watches held-out rows also records its curves on them."""
     watched: dict[str, Any] = {}
     if getattr(hasher, "watches_held_out", False):
@@ -271,7 +259,7 @@ def _fit_watched(protocol: Protocol, trial: Trial, hasher: Hasher, sets: _Sets) 
     hasher.fit(sets.train.vectors, _target(protocol, trial, sets.train), **watched)
 
 
-def _training_curves(hasher: Hasher) -> dict[str, tuple[float, ...]]:
+def training_curves(hasher: Any) -> dict[str, tuple[float, ...]]:
     """Metrics after each epoch, of hashers that record them."""
     curves = getattr(hasher, "curves_", None) or {}
     arrays = {name: np.asarray(one, np.float64) for name, one in curves.items()}
@@ -287,6 +275,13 @@ def _target(protocol: Protocol, cell: Cell, items: SplitSet, train: SplitSet | N
     """What the method learns from; None if it would not look at it."""
     if not any(_hasher(protocol, cell, point)._takes_y for point in cell.method.points):
         return None
+    return target_of(protocol, cell, items, train)
+
+
+def target_of(
+    protocol: Protocol, cell: Cell, items: SplitSet, train: SplitSet | None = None
+) -> Any:
+    """The ``y`` of some rows, as the method's ``learns_from`` asks for it."""
     if cell.method.learns_from == "classes":
         return Classes(kind="classes").target(items, graded=False)
     graded = cell.method.learns_from == "grades"
@@ -310,7 +305,7 @@ def _measure_distances(
     found = describe_profile(profile, protocol.metrics)
     if cell.run == EXAMPLES_OF_RUN:
         search = _search_vectors(queries.vectors, database.vectors, metric)
-        found["examples"] = _examples(data, truth, search)
+        found["examples"] = some_examples(queries.positions, database.positions, truth, search)
     return found | {"parameters": dict(cell.method.parameters)}
 
 
@@ -341,12 +336,14 @@ def _surface(grid: TableGrid, queries: Codes, database: Codes, truth: Relevance)
     }
 
 
-def _examples(data: RunData, truth: Relevance, search: Search) -> tuple[Example, ...]:
+def some_examples(
+    queries: PositionArray, database: PositionArray, truth: Relevance, search: Search
+) -> tuple[Example, ...]:
     """A few queries, spread evenly over the test queries, with their nearest items.
 
-    ``search(rows, k)`` gives positions in the database and distances for rows of the queries.
+    ``queries`` and ``database`` are positions in the dataset; ``search(rows, k)`` gives positions
+    in the database and distances for rows of the queries.
     """
-    queries, database = data.queries.positions, data.database.positions
     n = min(N_EXAMPLES, len(queries))
     rows = np.unique(np.linspace(0, len(queries) - 1, n).astype(np.intp))
     k = min(N_SHOWN, len(database))
@@ -364,7 +361,8 @@ def _examples(data: RunData, truth: Relevance, search: Search) -> tuple[Example,
     return tuple(examples)
 
 
-def _search_codes(queries: Codes, database: Codes) -> Search:
+def search_codes(queries: Codes, database: Codes) -> Search:
+    """A search among codes."""
     index = FlatIndex(database)
 
     def search(rows: PositionArray, k: int) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,10 @@ from bittern.checks import PositionArray
 from bittern.data import Dataset, Split, load, make_split
 from bittern.data.splits import SETS
 from bittern.errors import InputError
+from bittern.experiments.search import TRAIN
 
 if TYPE_CHECKING:
+    from bittern.experiments.cells import Trial
     from bittern.experiments.protocol import DatasetSettings, Protocol
 
 Root = str | os.PathLike[str] | None
@@ -32,6 +34,7 @@ class SplitSet:
     vectors: NDArray[Any]  # (n, dim), after preprocessing
     labels: NDArray[np.int64] | None = None
     tags: Any = None  # (n, n_tags)
+    texts: NDArray[Any] | None = None  # (n, dim), the second of two modalities
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -43,6 +46,7 @@ class SplitSet:
             self.vectors[rows],
             None if self.labels is None else self.labels[rows],
             None if self.tags is None else self.tags[rows],
+            None if self.texts is None else self.texts[rows],
         )
 
 
@@ -54,6 +58,7 @@ class RunData:
     prepared: Dataset  # after the preprocessing learned on training rows
     split: Split
     modality: str
+    text_modality: str | None = None  # the second of two modalities
 
     @cached_property
     def train(self) -> SplitSet:
@@ -80,7 +85,10 @@ class RunData:
     @cached_property
     def fingerprint(self) -> str:
         """Short hash of the data."""
-        return data_fingerprint(self.dataset, self.modality)
+        one = data_fingerprint(self.dataset, self.modality)
+        if self.text_modality is None:
+            return one
+        return one[:6] + data_fingerprint(self.dataset, self.text_modality)[:6]
 
     @cached_property
     def statement(self) -> dict[str, Any]:
@@ -89,10 +97,22 @@ class RunData:
 
     def _read(self, name: str) -> SplitSet:
         positions = getattr(self.split, name)
+        n_lacking = int((~self.dataset.has(self.modality)[positions]).sum())
+        if n_lacking:
+            raise InputError(
+                f"{self.dataset.name}: {n_lacking:,} items of {name} lack the modality "
+                f"'{self.modality}'; leave them out or choose another modality."
+            )
         part = self.prepared.take(positions)
-        vectors = _as_rows(_dense(part[self.modality][:]))
-        self._check_finite(vectors, positions)
-        return SplitSet(positions, vectors, part.labels, _dense(part.tags))
+        vectors = self._rows(part, self.modality, positions)
+        second = self.text_modality
+        texts = None if second is None else self._rows(part, second, positions)
+        return SplitSet(positions, vectors, part.labels, dense(part.tags), texts)
+
+    def _rows(self, part: Dataset, modality: str, positions: PositionArray) -> NDArray[np.float32]:
+        rows = _as_rows(dense(part[modality][:]))
+        self._check_finite(rows, positions)
+        return rows
 
     def _check_finite(self, rows: NDArray[Any], positions: PositionArray) -> None:
         if np.isfinite(rows.sum()):  # quick, and finite only if every number is
@@ -103,6 +123,52 @@ class RunData:
                 f"{self.dataset.name}: {len(bad):,} rows have NaN or infinite numbers, "
                 f"the first is row {positions[bad[0]]}; leave them out or fill them in."
             )
+
+
+@dataclass(frozen=True, slots=True)
+class FitSets:
+    """Training rows to fit on, and the queries and database that score the fit."""
+
+    train: SplitSet
+    queries: SplitSet
+    database: SplitSet
+
+    def describe(self, data: RunData) -> dict[str, Any]:
+        """These sets in plain values, with the split that they are from."""
+        return {
+            "name": data.split.name,
+            "fingerprint": data.split.fingerprint,
+            "sizes": {
+                "train": len(self.train),
+                "queries": len(self.queries),
+                "database": len(self.database),
+            },
+            "data": data.fingerprint,
+        }
+
+
+def trial_sets(protocol: Protocol, trial: Trial, data: RunData) -> FitSets:
+    """The training rows that a trial fits on, and those that it holds out and searches."""
+    search = protocol.search
+    assert search is not None
+    sets = validation_sets(data, trial.held_out_seed(protocol), search.held_out)
+    if len(sets.queries) < 2:
+        raise InputError(
+            f"search.held_out: {search.held_out:g} of {len(data.train):,} training rows "
+            f"are {len(sets.queries)}; hold out two or more."
+        )
+    return replace(sets, database=sets.train) if search.database == TRAIN else sets
+
+
+def validation_sets(data: RunData, random_state: int, share: float) -> FitSets:
+    """The validation sets of the split, or the given share of its training rows."""
+    train = data.train
+    if data.validation is not None:
+        return FitSets(train, *data.validation)
+    order = np.random.default_rng(random_state).permutation(len(train))
+    held_out, rest = np.split(order, [int(share * len(train) + 1e-9)])
+    kept = train.take(np.sort(held_out))
+    return FitSets(train.take(np.sort(rest)), kept, kept)
 
 
 def load_dataset(settings: DatasetSettings, root: Root = None) -> Dataset:
@@ -119,16 +185,21 @@ def load_dataset(settings: DatasetSettings, root: Root = None) -> Dataset:
 
 def prepare_run(protocol: Protocol, dataset: Dataset, run: int) -> RunData:
     """Split the dataset for a run, and learn the preprocessing on its training rows."""
-    split = make_split(
+    split = split_of(protocol, dataset, run)
+    modality = protocol.dataset.modality or next(iter(dataset.modalities))
+    prepared = dataset.prepared(split.train, protocol.dataset.steps, modality)
+    return RunData(dataset, prepared, split, modality)
+
+
+def split_of(protocol: Protocol, dataset: Dataset, run: int) -> Split:
+    """The split of a run, as the protocol says."""
+    return make_split(
         protocol.split.name,
         dataset,
         random_state=protocol.random_state,
         run=0 if protocol.split.repeated else run,
         **protocol.split.sizes,
     )
-    modality = protocol.dataset.modality or next(iter(dataset.modalities))
-    prepared = dataset.prepared(split.train, protocol.dataset.steps, modality)
-    return RunData(dataset, prepared, split, modality)
 
 
 def describe_split(
@@ -154,13 +225,15 @@ def data_fingerprint(dataset: Dataset, modality: str) -> str:
     """Short hash of ids, labels, tags and some rows: different data have different ones."""
     digest = hashlib.sha256(f"{len(dataset)} {modality}".encode())
     some = np.unique(np.linspace(0, len(dataset) - 1, SAMPLE).astype(np.intp))
-    rows = _dense(dataset.take(some)[modality][:])
-    for part in (dataset.ids, dataset.labels, _dense(dataset.tags), *rows):  # images vary in size
+    some = some[dataset.has(modality)[some]]
+    rows = dense(dataset.take(some)[modality][:])
+    for part in (dataset.ids, dataset.labels, dense(dataset.tags), *rows):  # images vary in size
         digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()[:12]
 
 
-def _dense(rows: Any) -> Any:
+def dense(rows: Any) -> Any:
+    """Rows without gaps; sparse ones become an array."""
     return rows.toarray() if hasattr(rows, "toarray") else rows
 
 

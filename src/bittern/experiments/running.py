@@ -27,13 +27,14 @@ from bittern.experiments.measure import (
 )
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.records import FAILURES, PROTOCOL, Records, parted, read_record
-from bittern.experiments.run_data import Root, load_dataset
+from bittern.experiments.run_data import Root, dense, load_dataset
 from bittern.experiments.search import Choice, choose, tried_points
 from bittern.io.files import atomic_write, existing_file, make_folder, write_text
 from bittern.io.toml import to_toml
 from bittern.parallel import available_threads
 
 IMAGES = "images"  # folder of small images of the examples
+TEXTS = "texts.json"  # in that folder: texts of the examples by position
 IMAGE_SIDE = 96  # pixels at most
 PIXELS = "pixels"  # a modality of grey levels in rows, as of scikit-learn's digits
 
@@ -208,7 +209,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _write_images(records: Records, folder: Path, root: Root) -> None:
     """Write ``POSITION.png`` for every item in an example, if the dataset has images."""
-    shown = {p for record in records for e in record.examples for p in (e.query, *e.items)}
+    shown = _shown(records)
     lacking = sorted(p for p in shown if not (folder / f"{p}.png").exists())
     if not lacking:
         return
@@ -219,6 +220,30 @@ def _write_images(records: Records, folder: Path, root: Root) -> None:
     folder.mkdir(exist_ok=True)
     for position in lacking:
         _write_image(folder / f"{position}.png", np.asarray(dataset[modality][position]))
+    if records.tasks and (texts := _texts(dataset, sorted(shown))):
+        write_text(folder / TEXTS, json.dumps(texts, ensure_ascii=False))
+
+
+def _shown(records: Records) -> set[int]:
+    """The items that some example shows."""
+    examples = [
+        example
+        for record in records
+        for listed in (record.examples, *(task.examples for task in record.tasks.values()))
+        for example in listed
+    ]
+    return {position for one in examples for position in (one.query, *one.items)}
+
+
+def _texts(dataset: Dataset, positions: Sequence[int]) -> dict[int, str]:
+    """What to show as the text of an item: its text, or its tags; empty if it has neither."""
+    for rows in dataset.modalities.values():
+        if isinstance(rows[positions[0]], str):
+            return {p: str(rows[p]) for p in positions}
+    if dataset.tags is None:
+        return {}
+    tags = {p: np.flatnonzero(dense(dataset.tags[[p]])[0]) for p in positions}
+    return {p: ", ".join(dataset.tag_names[tag] for tag in found) for p, found in tags.items()}
 
 
 def _image_modality(dataset: Dataset) -> str | None:

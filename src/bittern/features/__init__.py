@@ -14,6 +14,8 @@ from bittern.features.deep import Deep
 from bittern.features.extract import extract
 from bittern.features.extracted import Extracted, load_features
 from bittern.features.gist import Gist
+from bittern.features.sentence import Sentence
+from bittern.features.storage import load
 from bittern.features.text import BagOfWords, Topics
 from bittern.features.texture import Convolution, Smoothness, Thumbnail, Uniformity, Variance
 from bittern.features.visual_words import VisualWords
@@ -30,7 +32,15 @@ VISUAL: tuple[type[Feature], ...] = (
     Smoothness,
     Uniformity,
 )
-KINDS: tuple[type[Feature], ...] = (*VISUAL, BagOfWords, Gist, VisualWords, Topics, Deep)
+KINDS: tuple[type[Feature], ...] = (
+    *VISUAL,
+    BagOfWords,
+    Gist,
+    VisualWords,
+    Topics,
+    Deep,
+    Sentence,
+)
 
 #: Names of the nine visual features of 2.1 of [Yavlinsky-2004].
 NINE = tuple(kind.name for kind in VISUAL)
@@ -55,6 +65,7 @@ __all__ = [
     "ImageFeature",
     "PictureFeature",
     "RGBMoments",
+    "Sentence",
     "Smoothness",
     "Thumbnail",
     "Topics",
@@ -62,5 +73,6 @@ __all__ = [
     "Variance",
     "VisualWords",
     "extract",
+    "load",
     "load_features",
 ]

@@ -45,8 +45,17 @@ class Feature(TransformerMixin, BaseEstimator, ABC):
     def transform(self, X: Any) -> Float32Array:
         """One row for each item of X."""
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted feature to a file of arrays and JSON, which :func:`load` reads."""
+        from bittern.features.storage import save
+
+        save(self, path)
+
     def _check(self) -> None:
         """Raise an error for bad parameters."""
+
+    def _check_learned(self) -> None:
+        """Raise an error if learned arrays, read from a file, do not fit together."""
 
     @property
     def _title(self) -> str:

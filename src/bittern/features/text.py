@@ -1,4 +1,8 @@
-"""Text: word stems, weighted by tf-idf or mixed into topics."""
+"""Text: word stems, weighted by tf-idf or mixed into topics.
+
+What is learned are plain arrays, so that a fitted feature can be saved with a model or a collection
+and turn new texts into rows.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float32Array, check_count, import_extra
+from bittern.checks import Float32Array, Float64Array, check_count, import_extra
 from bittern.errors import InputError, NotFittedError
 from bittern.features.base import Feature
+from bittern.io.models import learned_attributes
 
 WORD = re.compile(r"[^\W\d_]{2,}")  # letters only
 REMEMBERED = 1 << 16  # words whose stems are cached
@@ -72,6 +77,13 @@ class TextFeature(Feature):
     @abstractmethod
     def _rows(self, counts: Any) -> Any:
         """The feature's rows from these counts."""
+
+    def _check_learned(self) -> None:
+        if self.vocabulary_.dtype.kind != "U" or self.vocabulary_.ndim != 1:
+            raise ValueError("vocabulary_ must be a list of stems")
+        widths = {array.shape[-1] for array in learned_attributes(self).values()}
+        if len(widths) > 1:
+            raise ValueError(f"arrays for {' and '.join(map(str, sorted(widths)))} stems")
 
     def _check(self) -> None:
         check_count(self.min_df, f"{self._title}: min_df")
@@ -154,7 +166,8 @@ class Topics(TextFeature):
     Bayes, in ``n_iter`` passes over its texts.  A text's row is the expected share of each topic,
     given its stems.  A text without a known stem has the prior's row: the same share of each.
 
-    ``topics_`` holds the topics, ``(n_topics, n_stems)``, each summing to one.
+    ``weights_`` are the parameters of the topics' Dirichlet distributions, ``(n_topics, n_stems)``;
+    ``topics_``, their means, are the topics, each summing to one.
 
     References: [Blei-Ng-Jordan-2003], [Porter-1980] for the stems.
     """
@@ -186,15 +199,32 @@ class Topics(TextFeature):
     def _learn(self, counts: Any) -> None:
         from sklearn.decomposition import LatentDirichletAllocation
 
-        self.allocation_ = LatentDirichletAllocation(
+        learner = LatentDirichletAllocation(
             self.n_topics, max_iter=self.n_iter, random_state=self.random_state
-        ).fit(counts)
-        weights = self.allocation_.components_
-        self.topics_ = weights / weights.sum(axis=1, keepdims=True)
+        )
+        self.weights_ = learner.fit(counts).components_
+
+    @property
+    def topics_(self) -> Float64Array:
+        """The topics, as distributions over the stems."""
+        return self.weights_ / self.weights_.sum(axis=1, keepdims=True)
 
     def _rows(self, counts: Any) -> Float32Array:
-        rows: Float32Array = self.allocation_.transform(counts).astype(np.float32)
+        rows: Float32Array = self._allocation().transform(counts).astype(np.float32)
         return rows
+
+    def _allocation(self) -> Any:
+        """scikit-learn's model with the learned weights: all that it uses for new texts."""
+        from scipy.special import digamma
+        from sklearn.decomposition import LatentDirichletAllocation
+
+        n_topics, n_stems = self.weights_.shape
+        model = LatentDirichletAllocation(n_topics)
+        model.components_, model.n_features_in_ = self.weights_, n_stems
+        model.doc_topic_prior_ = 1 / n_topics
+        total = self.weights_.sum(axis=1, keepdims=True)
+        model.exp_dirichlet_component_ = np.exp(digamma(self.weights_) - digamma(total))
+        return model
 
 
 def words_of(text: str) -> list[str]:

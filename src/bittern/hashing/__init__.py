@@ -20,6 +20,7 @@ from bittern.hashing.dbq import DBQ
 from bittern.hashing.dpsh import DPSH
 from bittern.hashing.dtsh import DTSH
 from bittern.hashing.fasthash import FastHash
+from bittern.hashing.grh import GRH
 from bittern.hashing.isohash import IsoHash
 from bittern.hashing.itq import ITQ
 from bittern.hashing.itq_cca import ITQCCA
@@ -27,6 +28,8 @@ from bittern.hashing.klsh import KLSH
 from bittern.hashing.ksh import KSH
 from bittern.hashing.lsh import LSH, SKLSH, PStableLSH
 from bittern.hashing.machash import MACHash
+from bittern.hashing.mhq import MHQ
+from bittern.hashing.npq import NPQ
 from bittern.hashing.pcah import PCAH
 from bittern.hashing.sdh import SDH
 from bittern.hashing.sh import SH
@@ -35,6 +38,7 @@ from bittern.hashing.storage import load
 from bittern.hashing.structhash import StructHash
 from bittern.hashing.talr import TALR
 from bittern.hashing.targets import Targets
+from bittern.hashing.vbq import VBQ
 from bittern.registry import Registry
 
 __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
@@ -50,8 +54,12 @@ __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "STH",
     "IsoHash",
     "DBQ",
+    "MHQ",
+    "NPQ",
+    "VBQ",
     "BRE",
     "KSH",
+    "GRH",
     "SDH",
     "MACHash",
     "FastHash",

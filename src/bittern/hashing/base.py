@@ -75,6 +75,11 @@ class CodeLearner(BaseEstimator, ABC):
             )
 
     @property
+    def n_stored_bits(self) -> int:
+        """The length of the codes: ``n_bits``, or more if they are thermometers."""
+        return self.n_bits
+
+    @property
     def _resume_hint(self) -> str:
         """What to do after an early stop, as a sentence; empty if nothing."""
         return ""
@@ -117,7 +122,8 @@ class CodeLearner(BaseEstimator, ABC):
         """The rows block by block, if X can be sliced."""
         blocks = [slice(None)]
         if is_lazy(X) or (isinstance(X, np.ndarray) and X.ndim >= 2):
-            blocks = row_blocks(len(X), 4 * (dim + 4 * self.n_bits), MEMORY) or blocks
+            row_bytes = 4 * (dim + 4 * self.n_stored_bits)
+            blocks = row_blocks(len(X), row_bytes, MEMORY) or blocks
         for some in track(blocks, f"{self._title}: encoding"):
             yield X if some == slice(None) else X[some]
 
@@ -150,7 +156,7 @@ class Hasher(TransformerMixin, CodeLearner):
         return Codes.concatenate(Codes.from_bits(bits) for bits in self._all_bits(X))
 
     def transform(self, X: Any) -> Bits:
-        """The bits of rows, ``(n, n_bits)`` booleans."""
+        """The bits of rows, ``(n, n_stored_bits)`` booleans."""
         self._check_fitted()
         return np.concatenate(list(self._all_bits(X)))
 
@@ -160,7 +166,7 @@ class Hasher(TransformerMixin, CodeLearner):
 
     @abstractmethod
     def _bits(self, X: Rows) -> Bits:
-        """Bits ``(n, n_bits)`` of a block of checked rows."""
+        """Bits ``(n, n_stored_bits)`` of a block of checked rows."""
 
     def _checked_bits(self, X: Any) -> Bits:
         """Bits of a block of rows that are not checked yet."""
@@ -189,7 +195,7 @@ class Hasher(TransformerMixin, CodeLearner):
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_bits
+        return self.n_stored_bits
 
 
 def _is_learned(name: str) -> bool:

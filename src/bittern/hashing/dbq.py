@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from bittern.checks import Float64Array
-from bittern.errors import InputError
-from bittern.hashing.base import Bits, Hasher, Rows
-from bittern.hashing.linear import SLACK, LinearHasher, sides
-from bittern.hashing.pcah import PCAH
+from bittern.hashing.base import Bits, Rows
+from bittern.hashing.linear import LinearHasher, sides
+from bittern.hashing.projected import ProjectedHasher
 from bittern.hashing.targets import Targets
 
 
-class DBQ(Hasher):
+class DBQ(ProjectedHasher):
     r"""Two bits per projected dimension, which two thresholds divide into three regions.
 
     With z a projected dimension, its two bits are
@@ -35,10 +31,10 @@ class DBQ(Hasher):
     :math:`S_1`; the best F on the way wins.  The search visits every pair of thresholds for which
     the mean of :math:`S_2` is exactly 0.
 
-    ``projection`` is an unfitted linear hasher, such as ``ITQ()``, by default
-    :class:`~bittern.hashing.PCAH`.  A copy of it with half as many bits (rounded up) is fitted and
-    kept as ``projection_``; it gives :math:`z = (x - \bar x)^\top w`.  With an odd ``n_bits`` the
-    last dimension has one bit, [z > 0].  ``y`` is passed to the projection if it uses it.
+    ``projection`` is a linear hasher, by its name (``"itq"``) or unfitted (``ITQ()``), by default
+    ``"pcah"``.  A copy of it with half as many bits (rounded up) is fitted and kept as
+    ``projection_``; it gives :math:`z = (x - \bar x)^\top w`.  With an odd ``n_bits`` the last
+    dimension has one bit, [z > 0].  ``y`` is passed to the projection if it uses it.
 
     Thresholds lie midway between training values, not on the lower one as in the original, which
     divides the training rows the same way; and never between values that are equal except for
@@ -49,14 +45,13 @@ class DBQ(Hasher):
 
     name = "dbq"
 
-    projection_: LinearHasher
     thresholds_: Float64Array  # (2, n_bits // 2) α and β
 
     def __init__(
         self,
         n_bits: int = 32,
         *,
-        projection: LinearHasher | None = None,
+        projection: LinearHasher | str | None = None,
         random_state: int | None = 0,
     ):
         self.n_bits = n_bits
@@ -64,11 +59,7 @@ class DBQ(Hasher):
         self.random_state = random_state
 
     def _fit(self, X: Rows, targets: Targets | None) -> None:
-        hasher = self._unfitted()
-        hasher.fit(X, _as_given(targets))
-        Z = X @ hasher.projection_.astype(X.dtype) - hasher.mean_ @ hasher.projection_
-        size = np.abs(hasher.mean_) @ np.abs(hasher.projection_) + np.abs(Z).max(axis=0)
-        rounding = SLACK * np.finfo(X.dtype).eps * size
+        hasher, Z, rounding = self._project(X, targets, -(-self.n_bits // 2))
         pairs = [double_thresholds(Z[:, k], rounding[k]) for k in range(self.n_bits // 2)]
         self._keep(projection_=hasher, thresholds_=np.array(pairs).reshape(-1, 2).T)
         self.stopped_early_ = hasher.stopped_early_
@@ -84,22 +75,6 @@ class DBQ(Hasher):
         if self.n_bits % 2:
             bits[:, half * 2 :] = sides(X, hasher.mean_, hasher.projection_[:, half:])
         return bits
-
-    def _unfitted(self) -> LinearHasher:
-        """A copy of the projection with half as many bits."""
-        if self.projection is None:
-            return PCAH(-(-self.n_bits // 2), random_state=self.random_state)
-        if not isinstance(self.projection, LinearHasher):
-            raise InputError(
-                f"{self._title}: projection must be a linear hasher, such as ITQ(), or None, "
-                f"got {self.projection!r}."
-            )
-        hasher: LinearHasher = clone(self.projection)
-        return hasher.set_params(n_bits=-(-self.n_bits // 2))
-
-    @property
-    def _takes_y(self) -> bool:
-        return isinstance(self.projection, LinearHasher) and self.projection._takes_y
 
 
 def double_thresholds(z: Float64Array, rounding: float = 0.0) -> tuple[float, float]:
@@ -148,11 +123,3 @@ def _midpoints(z: Float64Array, rounding: float) -> Float64Array:
     cuts = np.concatenate(([-np.inf], (z[1:] + z[:-1]) / 2, [np.inf]))
     cuts[1:-1][np.diff(z) <= rounding] = np.nan
     return cuts
-
-
-def _as_given(targets: Targets | None) -> Any:
-    """The ``y`` that the targets were made from."""
-    if targets is None:
-        return None
-    given = (targets.labels, targets.tags, targets.relevance)
-    return next(y for y in given if y is not None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from bittern.checks import Float64Array, check_count, check_number, row_blocks
 from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.classifiers import linear_classifier
 from bittern.hashing.kernel_maps import unit_rows, with_ones
 from bittern.hashing.linear import sides
 from bittern.hashing.targets import Targets
@@ -75,7 +75,7 @@ class STH(Hasher):
         projection = np.zeros((X.shape[1] + 1, self.n_bits))
         centred = (X - mean).astype(np.float64)
         for k in track(range(self.n_bits), f"{self._title}: learning the bits"):
-            projection[:, k] = _classifier(centred, wanted[:, k], self.C, rng)
+            projection[:, k] = linear_classifier(centred, wanted[:, k], self.C, rng)
         self._keep(mean_=np.append(mean, 0), projection_=projection)
 
     def _bits(self, X: Rows) -> Bits:
@@ -128,18 +128,3 @@ def _largest_eigenvectors(
         (n, n), dtype=np.float64, matvec=lambda v: A @ v.ravel() - trivial * (trivial @ v.ravel())
     )
     return eigsh(deflated, k, which="LA", v0=start, tol=1e-4, rng=rng)[1][:, ::-1]
-
-
-def _classifier(X: Float64Array, wanted: Bits, C: float, rng: np.random.Generator) -> Float64Array:
-    """Weights ``(dim + 1,)`` of a linear classifier, the constant term last."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.svm import LinearSVC
-
-    seed = int(rng.integers(2**31))
-    if wanted.all() or not wanted.any():
-        return np.append(np.zeros(X.shape[1]), wanted.mean() * 2 - 1)
-    model = LinearSVC(C=C, dual=True, tol=0.1, random_state=seed)
-    with warnings.catch_warnings():  # a nearly optimal classifier will do
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, wanted)
-    return np.append(model.coef_, model.intercept_)

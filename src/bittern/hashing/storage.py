@@ -21,8 +21,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     hasher: CodeLearner = _format().load(path)
     with reading(path, "model"):
         for bits in hasher._blank_bits():  # fails if the arrays do not fit together
-            if bits.shape != (1, hasher.n_bits):
-                raise ValueError(f"codes of {bits.shape[1]} bits, not {hasher.n_bits}")
+            if bits.shape != (1, hasher.n_stored_bits):
+                raise ValueError(f"codes of {bits.shape[1]} bits, not {hasher.n_stored_bits}")
     return hasher
 
 

@@ -56,6 +56,11 @@ class Targets:
         _check_length(len(labels), n, name)
         return cls(n, labels=np.unique(labels, return_inverse=True)[1])
 
+    @property
+    def given(self) -> Any:
+        """A ``y`` with these targets."""
+        return next(y for y in (self.labels, self.tags, self.relevance) if y is not None)
+
     def affinity(self, rows: Any = None, columns: Any = None) -> Float32Array:
         """Affinities, 0 … 1, of some rows to some others (by default all), as a dense block."""
         rows = np.arange(self.n) if rows is None else np.asarray(rows)

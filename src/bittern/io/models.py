@@ -107,6 +107,8 @@ class ModelFormat:
                 out[name] = {"value": value}
             elif isinstance(value, list | tuple) and all(isinstance(v, PLAIN) for v in value):
                 out[name] = {"values": list(value)}
+            elif isinstance(value, set | frozenset) and all(isinstance(v, str) for v in value):
+                out[name] = {"values": sorted(value)}
             else:
                 raise InputError(
                     f"{owner}: {name} of type {type(value).__name__} cannot be saved; "

@@ -25,7 +25,8 @@ def differences_to_markdown(found: Differences, *, level: int = 2, heading: str 
     """The same as a Markdown section."""
     cells = [list(HEADINGS), ["---", "---", *["--:"] * 6], *map(_cells, found.rows)]
     table = "\n".join(f"| {' | '.join(map(_shown, row))} |" for row in cells)
-    title = heading or f"{found.titles[0]}, against {found.titles[1]}"
+    task = f": {found.tasks[0]}" if found.tasks[0] else ""
+    title = heading or f"{found.titles[0]}, against {found.titles[1]}{task}"
     text = markdown_text(f"{_titles(found)} {differences_in_words(found)}")
     return f"{'#' * level} {markdown_text(title)}\n\n{text}\n\n{table}\n"
 
@@ -49,7 +50,8 @@ def differences_in_words(found: Differences) -> str:
 
 
 def _titles(found: Differences) -> str:
-    return f"First: {found.titles[0]}.\nSecond: {found.titles[1]}."
+    named = zip(("First", "Second"), found.titles, found.tasks, strict=True)
+    return "\n".join(f"{which}: {title}{task and f', {task}'}." for which, title, task in named)
 
 
 def _cells(row: Difference) -> list[str]:

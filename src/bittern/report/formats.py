@@ -36,14 +36,19 @@ COLUMNS = (
 def to_csv(records: Records | Analysis) -> str:
     """A line for each method, length and metric, in full precision; empty where undefined.
 
-    ``low`` and ``high`` are the 95 % interval of the mean.
+    ``low`` and ``high`` are the 95 % interval of the mean.  A column ``task`` says which task a
+    line is of, if the paradigm has several.
     """
     analysis = analyse(records)
+    parts = [analysis, *analysis.tasks.values()]
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    columns = (*COLUMNS, "task") if analysis.tasks else COLUMNS
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for metric in analysis.protocol.metrics:
-        writer.writerows(_row(one) for one in analysis.summaries(metric))
+        for part in parts:
+            task = {"task": part.records.task_text}
+            writer.writerows(_row(one) | task for one in part.summaries(metric))
     return text.getvalue()
 
 

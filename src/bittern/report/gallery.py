@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import itertools
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bittern.analysis import Analysis
+from bittern.experiments.paradigm import Task
 from bittern.experiments.record import Example, Record
+from bittern.experiments.running import TEXTS
+from bittern.io.files import reading
 
 FOLDERS = ("images", "pictures")  # the second in experiments of version 0.1
 SMALL = 40  # pixels; smaller images are enlarged without blur
@@ -18,51 +22,92 @@ PNG_WIDTH = slice(16, 20)  # bytes
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """Items at one distance, each with whether it is relevant."""
+    """Items at one distance, each with whether it is relevant, and its text if texts are found."""
 
     distance: str
-    items: list[tuple[int, bool]]
+    items: list[tuple[int, bool, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """A query, and each method's nearest items in groups of ties."""
+    """A query, and each method's nearest items in groups of ties; ``text`` if it is a text."""
 
     query: int
     label: str
     ties: list[tuple[str, list[Tie]]]
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class GalleryPart:
-    """The queries of one code length."""
+    """The queries of one code length, and of one task if there are several."""
 
     n_bits: int | None
     run: int
     rows: list[QueryRow]
     is_open: bool
+    task: str = ""
 
 
 def gallery(analysis: Analysis) -> list[GalleryPart]:
-    """A part per code length, the middle one open; empty without images."""
+    """A part per code length, the middle one open; empty without images.
+
+    If there are several tasks, a part for each main one, at the middle length.
+    """
+    if not _folders(analysis):
+        return []
+    if analysis.tasks:
+        texts = _texts(analysis)
+        return [
+            replace(part, task=task.name)
+            for task, one in analysis.main_tasks.items()
+            for part in _parts(one, _sides(task, texts))
+            if part.is_open
+        ]
+    return _parts(analysis, _Sides())
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The texts of queries and of items by position; empty for those that are shown as images."""
+
+    query: dict[int, str] = field(default_factory=dict)
+    found: dict[int, str] = field(default_factory=dict)
+
+
+def _sides(task: Task, texts: dict[int, str]) -> _Sides:
+    query, found = ({} if kind == "image" else texts for kind in (task.query, task.found))
+    return _Sides(query, found)
+
+
+def _parts(analysis: Analysis, sides: _Sides) -> list[GalleryPart]:
     shown = _with_examples(analysis)
-    if not shown or not _folders(analysis):
+    if not shown:
         return []
     lengths = [n for n in analysis.columns if any(r.n_bits == n for r in shown)] or [None]
     middle = lengths[len(lengths) // 2 - (len(lengths) % 2 == 0)]
-    return [_part(shown, n_bits, n_bits == middle) for n_bits in lengths]
+    return [_part(shown, n_bits, n_bits == middle, sides) for n_bits in lengths]
 
 
-def image_rules(analysis: Analysis) -> str:
+def image_rules(parts: Sequence[GalleryPart], analysis: Analysis) -> str:
     """A style rule per image, so that the page contains each image once."""
     folders = _folders(analysis)
-    positions = {
-        position
-        for record in _with_examples(analysis)
-        for example in record.examples
-        for position in (example.query, *example.items)
-    }
-    return "".join(_rule(position, folders) for position in sorted(positions))
+    rows = [row for part in parts for row in part.rows]
+    queries = {row.query for row in rows if not row.text}
+    ties = [tie for row in rows for _, listed in row.ties for tie in listed]
+    found = {position for tie in ties for position, _, text in tie.items if not text}
+    return "".join(_rule(position, folders) for position in sorted(queries | found))
+
+
+def _texts(analysis: Analysis) -> dict[int, str]:
+    """The texts of items by position; empty if the experiment has none."""
+    paths = [folder / TEXTS for folder in _folders(analysis)]
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        return {}
+    with reading(path, "JSON file"):
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return {int(position): str(text) for position, text in known.items()}
 
 
 def _folders(analysis: Analysis) -> list[Path]:
@@ -93,21 +138,23 @@ def _with_examples(analysis: Analysis) -> list[Record]:
     return list(found.values())
 
 
-def _part(records: Sequence[Record], n_bits: int | None, is_open: bool) -> GalleryPart:
+def _part(
+    records: Sequence[Record], n_bits: int | None, is_open: bool, sides: _Sides
+) -> GalleryPart:
     mine = [record for record in records if record.n_bits in (n_bits, None)]
     queries = dict.fromkeys(example.query for r in mine for example in r.examples)
     run = min(record.run for record in mine)
-    return GalleryPart(n_bits, run, [_row(mine, query) for query in queries], is_open)
+    return GalleryPart(n_bits, run, [_row(mine, query, sides) for query in queries], is_open)
 
 
-def _row(records: Sequence[Record], query: int) -> QueryRow:
+def _row(records: Sequence[Record], query: int, sides: _Sides) -> QueryRow:
     ties = [
-        (record.method, _ties(example))
+        (record.method, _ties(example, sides.found))
         for record in records
         for example in record.examples
         if example.query == query
     ]
-    return QueryRow(query, _label(records, query), ties)
+    return QueryRow(query, _label(records, query), ties, sides.query.get(query, ""))
 
 
 def _label(records: Iterable[Record], query: int) -> str:
@@ -117,10 +164,12 @@ def _label(records: Iterable[Record], query: int) -> str:
     return ""
 
 
-def _ties(example: Example) -> list[Tie]:
+def _ties(example: Example, texts: dict[int, str]) -> list[Tie]:
     found = zip(example.items, example.distances, example.relevant, strict=True)
     return [
-        Tie(_distance(distance), [(position, is_relevant) for position, _, is_relevant in group])
+        Tie(
+            _distance(distance), [(p, is_relevant, texts.get(p, "")) for p, _, is_relevant in group]
+        )
         for distance, group in itertools.groupby(found, key=lambda one: one[1])
     ]
 

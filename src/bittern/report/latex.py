@@ -7,23 +7,39 @@ import unicodedata
 
 from bittern.analysis import Analysis, analyse
 from bittern.experiments.records import Records
-from bittern.report.results_table import Entry, missing, results_table
+from bittern.report.results_table import (
+    Entry,
+    ResultsTable,
+    missing,
+    results_table,
+    stored_note,
+    task_notes,
+    task_tables,
+)
 
 DIFFERENT, TIED = r"\dagger", r"\approx"
 
 
 def to_latex(records: Records | Analysis, metric: str | None = None) -> str:
-    """A LaTeX table that needs no package: best values bold, marks raised, a caption."""
+    """A LaTeX table that needs no package: best values bold, marks raised, a caption.
+
+    A table of all tasks at each length follows, if the paradigm has several.
+    """
     analysis = analyse(records)
-    table = results_table(analysis, metric)
+    tables = [results_table(analysis, metric), *task_tables(analysis, metric)]
+    return "\n".join(_drawn(analysis, table) for table in tables)
+
+
+def _drawn(analysis: Analysis, table: ResultsTable) -> str:
     heading = " & ".join(map(escaped, ["method", *table.headings]))
     rows = [
         " & ".join([escaped(method), *map(_cell, row)]) + r" \\"
         for method, row in table.rows.items()
     ]
     legend = table.legend_line("Bold:", "†", "≈")
-    parts = (f"{analysis.protocol.title}. {table.caption}.", legend, missing(analysis))
-    caption = escaped(" ".join(filter(None, parts)))
+    title = f"{analysis.protocol.title}. {table.caption}."
+    notes = [*(task_notes(analysis) if table.tasks else ()), stored_note(analysis)]
+    caption = escaped(" ".join(filter(None, (title, legend, *notes, missing(analysis)))))
     return "\n".join(
         [
             r"\begin{table}",
@@ -86,6 +102,7 @@ LETTERS = {
     "≤": r"$\leq$",
     "≥": r"$\geq$",
     "≈": r"$\approx$",
+    "→": r"$\rightarrow$",
     "∞": r"$\infty$",
     "²": "$^2$",
     "³": "$^3$",

@@ -17,6 +17,8 @@ from bittern.report.results_table import (
     ResultsTable,
     results_table,
     second_table,
+    task_notes,
+    task_tables,
 )
 from bittern.report.sentences import in_words
 
@@ -36,9 +38,9 @@ def to_markdown(
     """Title, what it reproduces and how it differs, tables, images, the summary, the command.
 
     Below the main table are the values under the best and worst order of tied items, the table of
-    the second metric (unless ``metric`` names one), and the retrieval by hash tables, if the
-    records have them.  ``heading`` replaces the protocol's title, at a ``level`` of 1 to 6;
-    ``command`` makes these records; ``images`` are files to show.
+    the second metric (unless ``metric`` names one), all tasks at each length, and the retrieval by
+    hash tables, if the records have them.  ``heading`` replaces the protocol's title, at a
+    ``level`` of 1 to 6; ``command`` makes these records; ``images`` are files to show.
     """
     analysis = analyse(records)
     protocol = analysis.protocol
@@ -53,6 +55,7 @@ def to_markdown(
         *(f"![{markdown_text(protocol.title)}]({one})" for one in images),
         _ties(table),
         *_second(analysis, metric),
+        *_tasks(analysis, metric),
         *_surfaces(analysis),
         _choices(analysis),
         markdown_text(in_words(analysis, metric)),
@@ -76,6 +79,18 @@ def _second(analysis: Analysis, metric: str | None) -> list[str]:
     """Caption and table of the second metric."""
     table = second_table(analysis, metric)
     return [] if table is None else [f"{markdown_text(table.caption)}.", _table(table)]
+
+
+def _tasks(analysis: Analysis, metric: str | None) -> list[str]:
+    """All tasks at each length, by the main metric and the second one."""
+    second = analysis.protocol.metrics[1:2] if metric is None else ()
+    tables = task_tables(analysis, metric)
+    tables += [one for name in second for one in task_tables(analysis, name, with_tests=False)]
+    parts = []
+    for table in tables:
+        legend = table.legend_line("Bold:", DIFFERENT, TIED)
+        parts += [f"{markdown_text(table.caption)}.", _table(table), markdown_text(legend)]
+    return [*parts, *map(markdown_text, task_notes(analysis))]
 
 
 def _ties(table: ResultsTable) -> str:

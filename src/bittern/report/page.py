@@ -21,8 +21,16 @@ from bittern.report.charts import Figure, chart_style
 from bittern.report.choices import CAPTION, choice_header, choice_rows
 from bittern.report.figures import FIGURES
 from bittern.report.figures.quality import MEGABYTE, bits_panel
-from bittern.report.gallery import gallery, image_rules
-from bittern.report.results_table import bits_of, number, results_table, second_table
+from bittern.report.gallery import GalleryPart, gallery, image_rules
+from bittern.report.results_table import (
+    ResultsTable,
+    bits_of,
+    number,
+    results_table,
+    second_table,
+    task_notes,
+    task_tables,
+)
 from bittern.report.sentences import leak_check, sentences
 
 if TYPE_CHECKING:
@@ -63,10 +71,11 @@ def write_page(records: Records | Analysis, path: str | os.PathLike[str]) -> Non
 def page_of(records: Records | Analysis) -> str:
     """The page as HTML; sections without content are left out."""
     analysis = analyse(records)
+    shown = gallery(analysis)
     made = [
         _results(analysis),
         *_figure_sections(analysis),
-        _gallery(analysis),
+        _gallery(shown),
         _split(analysis),
         _missing(analysis),
         _reproduction(analysis),
@@ -77,7 +86,7 @@ def page_of(records: Records | Analysis) -> str:
         .render(
             policy=POLICY,
             protocol=analysis.protocol,
-            style=chart_style() + _style() + image_rules(analysis),
+            style=chart_style() + _style() + image_rules(shown, analysis),
             leaks=_leak_warning(analysis),
             summary=sentences(analysis),
             sections=[section for section in made if section is not None],
@@ -95,25 +104,47 @@ def _results(analysis: Analysis) -> Section | None:
         "legend": main.legend("bold", "†", "≈"),
         "verdicts": [one for one in main.verdicts if len(one)],
         "second": second_table(analysis),
-        "others": [results_table(analysis, metric, with_tests=False) for metric in others],
+        "tasks": [_task_part(one) for one in task_tables(analysis)],
+        "task_notes": task_notes(analysis),
+        "others": [
+            *_other_tasks(analysis),
+            *(results_table(analysis, metric, with_tests=False) for metric in others),
+        ],
     }
     return Section("table", "Table", "Results", "results", values)
+
+
+def _other_tasks(analysis: Analysis) -> list[ResultsTable]:
+    """All tasks at each length, by the metrics after the main one."""
+    metrics = analysis.protocol.metrics[1:]
+    return [one for name in metrics for one in task_tables(analysis, name, with_tests=False)]
+
+
+def _task_part(table: ResultsTable) -> dict[str, Any]:
+    """All tasks at a length, with the legend, the notes and every comparison."""
+    return {
+        "table": table,
+        "legend": table.legend("bold", "†", "≈"),
+        "verdicts": list(
+            zip((t.name for t in table.tasks if t.competes), table.verdicts, strict=True)
+        ),
+    }
 
 
 def _figure_sections(analysis: Analysis) -> list[Section]:
     """The figures in order; those with one anchor share a section."""
     sections: dict[str, Section] = {}
     for name, kind in FIGURES.items():
-        figure = kind.of(analysis)
-        if figure is None:
+        drawn = list(kind.each(analysis).values())
+        if not drawn:
             continue
         if kind.anchor not in sections:
             details = DETAILS[name](analysis) if name in DETAILS else {}
             values = {"first": [], "figures": [], "panels": [], "tables": []} | details
-            section = Section(kind.anchor, kind.name, figure.heading, "figures", values)
+            section = Section(kind.anchor, kind.name, drawn[0].heading, "figures", values)
             sections[kind.anchor] = section
         figures: list[Figure] = sections[kind.anchor].values["figures"]
-        figures.append(figure)
+        figures += drawn
     return list(sections.values())
 
 
@@ -130,6 +161,7 @@ def _cost_table(analysis: Analysis) -> dict[str, Any]:
             cost.method,
             [
                 bits_of(cost.n_bits),
+                "–" if cost.stored_bits is None else f"{cost.stored_bits / 8:.4g}",
                 *map(_seconds, cost.seconds.values()),
                 f"{cost.peak_memory / MEGABYTE:,.0f}",
                 number(cost.mean),
@@ -137,8 +169,10 @@ def _cost_table(analysis: Analysis) -> dict[str, Any]:
         )
         for cost in found
     ]
-    header = ["method", "length", *(f"{stage} (s)" for stage in stages), "memory (MB)", "quality"]
-    return {"tables": [Table("Mean seconds of each stage, and peak memory", header, rows)]}
+    seconds = [f"{stage} (s)" for stage in stages]
+    header = ["method", "length", "bytes per code", *seconds, "memory (MB)", "quality"]
+    caption = "Bytes of a stored code, mean seconds of each stage, and peak memory"
+    return {"tables": [Table(caption, header, rows)]}
 
 
 def _seconds(value: float) -> str:
@@ -201,9 +235,8 @@ DETAILS: dict[str, Callable[[Analysis], dict[str, Any]]] = {
 }
 
 
-def _gallery(analysis: Analysis) -> Section | None:
+def _gallery(parts: list[GalleryPart]) -> Section | None:
     """Queries with their nearest items, if the experiment has images."""
-    parts = gallery(analysis)
     if not parts:
         return None
     heading = "Queries and their neighbours"

@@ -7,11 +7,13 @@ from math import isfinite, isnan
 
 from bittern.analysis import Analysis, Summary, Verdicts, analyse
 from bittern.errors import InputError
+from bittern.experiments.paradigm import Task
 from bittern.experiments.records import Records
 from bittern.metrics import METRICS, parse
 from bittern.metrics.scores import aligned
 
 DIGITS = 4
+OPTIONS = {"retrieved": "divided by the relevant items found"}  # of metrics, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,16 @@ Rows = dict[str, tuple[Entry | None, ...]]
 class ResultsTable:
     """A row per method, a column per length; methods without codes have a value in each column.
 
-    ``rows`` has None where nothing was measured.
+    ``rows`` has None where nothing was measured.  ``task`` says which task the values are of, if
+    there are several.  With ``tasks``, the columns are these tasks at one length.
     """
 
     metric: str
     columns: tuple[int | None, ...]  # a single None if no method has codes
     rows: Rows
     verdicts: tuple[Verdicts, ...]  # of each column; empty if the metric is not tested
+    task: str = ""
+    tasks: tuple[Task, ...] = ()
 
     @property
     def has_undefined(self) -> bool:
@@ -67,6 +72,8 @@ class ResultsTable:
     @property
     def headings(self) -> list[str]:
         """The heading of each column of values."""
+        if self.tasks:
+            return [task.name for task in self.tasks]
         return [self.metric if n is None else f"{n} bits" for n in self.columns]
 
     @property
@@ -76,9 +83,10 @@ class ResultsTable:
 
     @property
     def title(self) -> str:
-        """The metric in words, capitalised."""
+        """The metric in words, capitalised, and the task."""
         title = metric_title(self.metric)
-        return f"{title[0].upper()}{title[1:]}"
+        task = f", {self.task}" if self.task else ""
+        return f"{title[0].upper()}{title[1:]}{task}"
 
     @property
     def caption(self) -> str:
@@ -159,7 +167,47 @@ def results_table(
         )
 
     rows = {m: tuple(entry(m, n_bits) for n_bits in analysis.columns) for m in analysis.methods}
-    return ResultsTable(metric, analysis.columns, rows, verdicts)
+    return ResultsTable(metric, analysis.columns, rows, verdicts, analysis.records.task_text)
+
+
+def task_tables(
+    analysis: Analysis, metric: str | None = None, *, with_tests: bool = True
+) -> list[ResultsTable]:
+    """All tasks side by side, a table per length; empty if the paradigm has just one.
+
+    Tasks that do not compete have no marks.
+    """
+    found = {
+        task: results_table(one, metric, with_tests=with_tests and task.competes)
+        for task, one in analysis.tasks.items()
+    }
+    return [_task_table(analysis, found, n) for n in analysis.columns] if found else []
+
+
+def task_notes(analysis: Analysis) -> list[str]:
+    """What the settings of the tasks mean, each in a sentence."""
+    meanings = {task.setting: task.explanation for task in analysis.tasks}
+    return [f"{setting}: {meaning}" for setting, meaning in meanings.items()]
+
+
+def _task_table(
+    analysis: Analysis, found: dict[Task, ResultsTable], n_bits: int | None
+) -> ResultsTable:
+    columns = {task: one.columns.index(n_bits) for task, one in found.items()}
+
+    def entry(method: str, task: Task) -> Entry | None:
+        one = found[task].rows.get(method, {columns[task]: None})[columns[task]]
+        return one if one is None or task.competes else Entry(one.summary)
+
+    tables = list(found.values())
+    return ResultsTable(
+        metric=tables[0].metric,
+        columns=(n_bits,) * len(found),
+        rows={m: tuple(entry(m, task) for task in found) for m in analysis.methods},
+        verdicts=tuple(one.verdicts[columns[task]] for task, one in found.items() if one.verdicts),
+        task=f"each task at {bits_of(n_bits)}",
+        tasks=tuple(found),
+    )
 
 
 def second_table(analysis: Analysis, metric: str | None = None) -> ResultsTable | None:
@@ -175,6 +223,19 @@ def missing(analysis: Analysis) -> str:
     return f"{n:,} of {n + len(analysis):,} cells are not measured yet." if n else ""
 
 
+def stored_note(analysis: Analysis) -> str:
+    """Which codes store more bits than their length says; empty if none does."""
+    longer: dict[str, list[str]] = {}
+    for cost in analysis.costs:
+        if cost.n_bits and cost.stored_bits and cost.stored_bits > cost.n_bits:
+            at = f"{number(cost.stored_bits, 1).removesuffix('.0')} at {cost.n_bits}"
+            longer.setdefault(cost.method, []).append(at)
+    if not longer:
+        return ""
+    listed = "; ".join(f"{method} {', '.join(at)}" for method, at in longer.items())
+    return f"Thermometer codes store more bits than their length: {listed}."
+
+
 def metric_title(metric: str) -> str:
     """A metric's name in words: ``precision@100`` is precision at 100."""
     name = parse(metric)
@@ -182,7 +243,7 @@ def metric_title(metric: str) -> str:
     title = name.metric if entry is None else entry.title
     title += "" if name.cutoff is None else f" at {name.cutoff}"
     title += "" if name.radius is None else f" within radius {name.radius}"
-    return title + "".join(f", {option}" for option in name.options)
+    return title + "".join(f", {OPTIONS.get(option, option)}" for option in name.options)
 
 
 def bits_of(n_bits: int | None) -> str:
@@ -201,12 +262,15 @@ BEST, DIFFERENT, TIED, NOTHING = "*", "†", "≈", "–"
 def to_text(records: Records | Analysis, metric: str | None = None) -> str:
     """The main table as plain text, with a legend: methods × lengths, mean ± deviation.
 
-    The table of the second metric follows, unless ``metric`` names one.
+    The table of the second metric follows, unless ``metric`` names one; and if the paradigm has
+    several tasks, a table of all of them at each length.
     """
     analysis = analyse(records)
     tables = [results_table(analysis, metric), second_table(analysis, metric)]
+    tables += task_tables(analysis, metric)
     drawn = [_drawn(table) for table in tables if table is not None]
-    return "\n".join(["\n\n".join(drawn), missing(analysis)]).rstrip() + "\n"
+    ending = filter(None, (*task_notes(analysis), stored_note(analysis), missing(analysis)))
+    return "\n".join(["\n\n".join(drawn), *ending]).rstrip() + "\n"
 
 
 def _drawn(table: ResultsTable) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from bittern.analysis import Analysis, Leader, Summary, Verdicts, analyse
 from bittern.analysis.analysis import n_leaks
 from bittern.experiments.records import Records
-from bittern.report.results_table import DIGITS, metric_title
+from bittern.report.results_table import DIGITS, metric_title, stored_note
 
 MOST_NAMED = 4  # of a list; the others are counted
 DISJOINT = "all sets are disjoint"
@@ -18,6 +18,7 @@ SETS = {
     "validation_queries": "validation queries",
     "validation_database": "validation database items",
     "database": "database items",
+    "unseen_database": "items of the unseen database",
 }
 
 
@@ -35,8 +36,10 @@ def sentences(records: Records | Analysis, metric: str | None = None) -> list[st
     leaders, verdicts = analysis.leaders(metric), analysis.verdicts(metric)
     return [
         *_setting(analysis),
-        *_best(leaders, metric),
+        *filter(None, [stored_note(analysis)]),
+        *_best(leaders, metric, analysis.records.task_text),
         *_significance(verdicts),
+        *_tasks(analysis, metric),
         *_ties(verdicts),
         *_ceiling(leaders),
         *_bounds(analysis, metric),
@@ -89,8 +92,8 @@ def _setting(analysis: Analysis) -> list[str]:
     return [measured, f"The split {split['name']!r} has {listed(sizes)}{shared}."]
 
 
-def _best(leaders: Sequence[Leader], metric: str) -> list[str]:
-    title = metric_title(metric)
+def _best(leaders: Sequence[Leader], metric: str, task: str = "") -> list[str]:
+    title = metric_title(metric) + (f" ({task})" if task else "")
     if not leaders:
         return [f"{title[0].upper()}{title[1:]} is undefined for every method."]
     if len({one.methods for one in leaders}) == 1 and len(leaders) > 1:
@@ -102,6 +105,23 @@ def _best(leaders: Sequence[Leader], metric: str) -> list[str]:
         for one in leaders
     ]
     return [f"By {title}, {'; '.join(values)}."]
+
+
+def _tasks(analysis: Analysis, metric: str) -> list[str]:
+    """For each task that competes, the best methods and how many differences are significant."""
+    return [
+        _joined(_best(one.leaders(metric), metric, task.name)[0], one.verdicts(metric))
+        for task, one in analysis.tasks.items()
+        if task.competes
+    ]
+
+
+def _joined(best: str, verdicts: Sequence[Verdicts]) -> str:
+    every = [one.is_different for against in verdicts for one in against]
+    if not every:
+        return best
+    n = sum(every)
+    return f"{best.removesuffix('.')}; {n} of {len(every)} differences are significant."
 
 
 def _significance(verdicts: Sequence[Verdicts]) -> list[str]:

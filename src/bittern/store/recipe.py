@@ -13,7 +13,6 @@ import numpy as np
 from bittern.checks import check_count
 from bittern.codes import MAX_BITS, Codes
 from bittern.errors import BitternError, FileError, InputError
-from bittern.io.models import ModelFormat
 
 if TYPE_CHECKING:
     from bittern.features.base import Feature
@@ -41,14 +40,14 @@ class Recipe:
 
     def bits(self, n_bits: int | None) -> int:
         """The length of the codes: ``n_bits``, which must be the hasher's if there is one."""
-        if self.hasher is not None and n_bits not in (None, self.hasher.n_bits):
-            raise InputError(
-                f"Collection: n_bits must be the hasher's {self.hasher.n_bits}, got {n_bits}."
-            )
-        if n_bits is None and self.hasher is None:
-            raise InputError("Collection: give n_bits, or the hasher that makes the codes.")
-        found = n_bits if self.hasher is None else self.hasher.n_bits
-        return check_count(found, "Collection: n_bits", most=MAX_BITS)
+        if self.hasher is None:
+            if n_bits is None:
+                raise InputError("Collection: give n_bits, or the hasher that makes the codes.")
+            return check_count(n_bits, "Collection: n_bits", most=MAX_BITS)
+        stored = self.hasher.n_stored_bits
+        if n_bits not in (None, stored):
+            raise InputError(f"Collection: n_bits must be the hasher's {stored}, got {n_bits}.")
+        return stored
 
     def encode(self, things: Any, name: str) -> Codes:
         """The codes of vectors, images or texts."""
@@ -81,7 +80,7 @@ class Recipe:
             if self.hasher is not None:
                 self.hasher.save(Path(folder, "hasher.npz"))
             if self.features is not None:
-                _feature_format().save(self.features, Path(folder, "features.npz"))
+                self.features.save(Path(folder, "features.npz"))
             return {file.stem: file.read_bytes() for file in sorted(Path(folder).iterdir())}
 
     @classmethod
@@ -89,6 +88,7 @@ class Recipe:
         """Read what :meth:`to_blobs` gave; runs no code from it."""
         if not blobs:
             return cls()
+        from bittern.features.storage import load as load_feature
         from bittern.hashing.storage import load
 
         with tempfile.TemporaryDirectory() as folder:
@@ -97,16 +97,14 @@ class Recipe:
                 file.write_bytes(blobs[name])
             try:
                 hasher = load(files["hasher"]) if "hasher" in files else None
-                features = (
-                    _feature_format().load(files["features"]) if "features" in files else None
-                )
+                features = load_feature(files["features"]) if "features" in files else None
             except BitternError as error:
                 said = str(error).replace(f"{folder}/", "")
                 raise FileError(f"{place}: its recipe cannot be read: {said}") from error
-        if hasher is not None and hasher.n_bits != n_bits:
+        if hasher is not None and hasher.n_stored_bits != n_bits:
             raise FileError(
-                f"{place}: its hasher makes codes of {hasher.n_bits} bits, but its codes have "
-                f"{n_bits}."
+                f"{place}: its hasher makes codes of {hasher.n_stored_bits} bits, but its codes "
+                f"have {n_bits}."
             )
         return cls(hasher, features)
 
@@ -130,9 +128,3 @@ def _check_feature(features: Any) -> None:
             "Collection: features must be a fitted one of bittern.features, got "
             f"{type(features).__name__}."
         )
-
-
-def _feature_format() -> ModelFormat:
-    from bittern.features import FEATURES
-
-    return ModelFormat("feature", FEATURES, head="feature")

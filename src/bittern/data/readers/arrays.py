@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import check_labels
+from bittern.data.caption_files import captions_of_rows, present_texts
 from bittern.data.dataset import Dataset, DatasetSpec
+from bittern.data.rows import Rows, Texts
 from bittern.errors import FileError, InputError
 from bittern.io.arrays import ArrayTable, NamedArray, open_table
 
@@ -19,9 +21,10 @@ VECTORS = ("vectors", "embeddings", "embedding", "features", "feat", "X", "x", "
 LABELS = ("labels", "label", "y", "classes", "class", "targets", "target")
 TAGS = ("tags", "tag")
 IDS = ("ids", "id")
+TEXTS = ("texts", "text", "captions", "caption")
 CLASS_NAMES = ("class_names", "label_names", "names")
 TAG_NAMES = ("tag_names", "words")
-OTHERS = {*LABELS, *TAGS, *IDS, *CLASS_NAMES, *TAG_NAMES}
+OTHERS = {*LABELS, *TAGS, *IDS, *TEXTS, *CLASS_NAMES, *TAG_NAMES}
 FIND = "find"  # look for the usual names
 
 
@@ -33,16 +36,22 @@ def _load(
     labels: str | None = FIND,
     tags: str | None = FIND,
     ids: str | None = FIND,
+    texts: str | None = FIND,
     class_names: Sequence[str] | None = None,
     tag_names: Sequence[str] | None = None,
 ) -> Dataset:
     """Read vectors with their labels, tags and ids from a file or a folder of ``.npy`` files.
 
-    ``vectors``, ``labels``, ``tags`` and ``ids`` name arrays (in a folder: files, without their
-    suffix; in Parquet: columns, where ``"x*"`` means all columns of such names).  Several names of
-    vectors make several modalities.  By default each is found under a usual name, or else by shape:
-    the only array of two dimensions, and the only array of whole numbers or text with one entry
-    per row.  ``None`` skips it.  Labels may be text; -1 and missing labels mean no class.
+    ``vectors``, ``labels``, ``tags``, ``ids`` and ``texts`` name arrays (in a folder: files,
+    without their suffix; in Parquet: columns, where ``"x*"`` means all columns of such names).
+    Several names of vectors make several modalities.  By default each is found under a usual name,
+    or else by shape: the only array of two dimensions, and the only array of whole numbers or text
+    with one entry per row.  ``None`` skips it.  Labels may be text; -1 and missing labels mean no
+    class.
+
+    Texts become the modality ``text``; ``texts`` may also name a file of captions (see
+    :mod:`bittern.data.caption_files`).  An item lacks a modality if its text is blank or missing,
+    or, if there are several modalities, if its vector is all NaN.
     """
     table = open_table(folder)
     modalities = _modalities(table, vectors)
@@ -54,10 +63,12 @@ def _load(
     tag_array = _optional(table, tags, TAGS, n, "tags")
     known = class_names or _names(table, CLASS_NAMES)
     numbers, named = _classes(table, label_array, known)
+    distinct_ids = _distinct(table, id_array)
+    found_texts = _texts(table, texts, n, distinct_ids)
     return Dataset(
         name=name,
-        modalities=modalities,
-        ids=_distinct(table, id_array),
+        **_with_texts(modalities, found_texts),
+        ids=distinct_ids,
         labels=numbers,
         class_names=named,
         **_tags(table, tag_array, tag_names or _names(table, TAG_NAMES)),
@@ -130,6 +141,52 @@ def _optional(
             f"'{stored.name}' is {stored}."
         )
     return stored
+
+
+def _texts(
+    table: ArrayTable, asked: str | None, n: int, ids: NDArray[np.str_] | None
+) -> Sequence[str] | None:
+    """The texts of an array or of a file of captions; None if there are none."""
+    if (
+        asked is not None
+        and asked not in table
+        and Path(asked).suffix in (".txt", ".csv", ".jsonl")
+    ):
+        return captions_of_rows(asked, table.path, n, ids)
+    usual = tuple(name for name, stored in table.items() if name in TEXTS and stored.kind == "text")
+    stored = _optional(table, asked, usual, n, "texts")
+    if stored is None:
+        return None
+    values = stored.read().tolist()
+    if stored.kind != "text" or not all(isinstance(text, str | None) for text in values):
+        raise FileError(f"{table.path}: texts must be strings, '{stored.name}' is {stored}.")
+    return [text or "" for text in values]
+
+
+def _with_texts(vectors: dict[str, NDArray[Any]], texts: Sequence[str] | None) -> dict[str, Any]:
+    """``modalities`` and ``present`` of the dataset."""
+    modalities: dict[str, Rows] = {}
+    present: dict[str, NDArray[np.bool_]] = {}
+    for name, rows in vectors.items():
+        lacking = _all_nan(rows) if len(vectors) > 1 or texts is not None else np.zeros(0, bool)
+        modalities[name] = np.where(lacking[:, None], 0, rows) if lacking.any() else rows
+        if lacking.any():
+            present[name] = ~lacking
+    if texts is not None:
+        if "text" in vectors:
+            raise InputError("arrays: vectors are called 'text' already; pass texts=None.")
+        modalities["text"] = Texts(texts)
+        present |= present_texts(texts)
+    return {"modalities": modalities, "present": present}
+
+
+def _all_nan(rows: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows hold nothing but NaN."""
+    if rows.ndim != 2 or rows.dtype.kind != "f":
+        return np.zeros(len(rows), np.bool_)
+    first = np.isnan(rows[:, 0])
+    first[first] = np.isnan(rows[first]).all(axis=1)
+    return first
 
 
 def _only_labels(table: ArrayTable, asked: str | None, n: int) -> NamedArray | None:

@@ -9,24 +9,26 @@ Reads the first of these that exists:
 - images numbered 0…999 without labels: Corel-1000;
 - category folders at any depth: the category is the folder that holds the image.
 
-Features in the same folder (``*efflite0*.npz``, array ``feat``) become the modality ``cnn``.
+Features in the same folder (``*efflite0*.npz``, array ``feat``) become the modality ``cnn``; an
+image's words can become the modality ``text``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from bittern.checks import check_count
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.data.images import ImageFiles, ZipImages, list_images
 from bittern.data.readers import folder as folders
-from bittern.data.rows import Rows
+from bittern.data.rows import Rows, SparseRows, Texts
 from bittern.errors import FileError, InputError
 from bittern.io.npz import read_arrays, require_names
 from bittern.registry import Registry
@@ -45,15 +47,22 @@ def load(
     collection: str | None = None,
     min_images: int = 90,
     categories: int | Sequence[str] | None = None,
+    text: str | None = None,
 ) -> Dataset:
     """Read a Corel collection, without categories of fewer than ``min_images`` images.
 
     ``categories=63`` keeps the 63 largest (ties by name).  The evidence paper selected its 63 from
     the Gallery by hand and does not list them; if you know them, pass their names.  ``collection``,
     ``"corel1000"`` or ``"corel5k"``, selects the sub-folder of that name.
+
+    ``text`` adds the words of an image, if there are any, as the modality ``text``: ``"tags"``
+    gives rows of 0 and 1 with a column per word, as the tags have them, and ``"words"`` the words
+    as a text.
     """
     root = _collection(Path(folder), collection)
     dataset = _with_features(root, _read(root))
+    if text is not None:
+        dataset = _with_text(root, dataset, text)
     return _selected(root, dataset, check_count(min_images, "corel: min_images"), categories)
 
 
@@ -242,6 +251,32 @@ def _with_features(root: Path, dataset: Dataset) -> Dataset:
             raise FileError(f"{paths[0]}: {key} differs from that of the images.")
     modalities = {**dataset.modalities, "cnn": features.astype(np.float32)}
     return dataset.with_note(f"cnn is feat of {paths[0].name}.", modalities=modalities)
+
+
+def _with_text(root: Path, dataset: Dataset, text: str) -> Dataset:
+    """Add the modality ``text``; an image without words lacks it."""
+    forms: Registry[Callable[[Any, tuple[str, ...]], Rows]] = Registry(
+        "text of corel", {"tags": _tag_rows, "words": _tag_texts}
+    )
+    form = forms[text]
+    if dataset.tags is None:
+        raise FileError(f"{root}: text={text!r} needs words, and these images have none.")
+    there = np.asarray(dataset.tags.sum(axis=1)).ravel() > 0
+    return dataset.with_note(
+        f"text is the words of each image; {(~there).sum():,} images have none.",
+        modalities={**dataset.modalities, "text": form(dataset.tags, dataset.tag_names)},
+        present={} if there.all() else {"text": there},
+    )
+
+
+def _tag_rows(tags: Any, names: tuple[str, ...]) -> Rows:
+    return SparseRows(tags.astype(np.float32)) if issparse(tags) else tags.astype(np.float32)
+
+
+def _tag_texts(tags: Any, names: tuple[str, ...]) -> Rows:
+    rows = csr_array(tags)
+    columns = np.split(rows.indices, rows.indptr[1:-1])
+    return Texts([" ".join(names[column] for column in sorted(some)) for some in columns])
 
 
 def _selected(

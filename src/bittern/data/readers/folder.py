@@ -6,7 +6,10 @@ required, and other columns are ignored:
 
 - ``path``: the image, relative to the folder, without repetitions;
 - ``label``: its class; with this column, every row needs one;
-- ``tags``: words separated by ``;``, or a JSON list of words; may be empty.
+- ``tags``: words separated by ``;``, or a JSON list of words; may be empty;
+- ``text``: a caption, which becomes the modality ``text``; may be empty.
+
+Captions may also be in files of their own; see :mod:`bittern.data.caption_files`.
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.data.caption_files import Captions, captions_of_images, present_texts
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.data.images import ImageFiles
 from bittern.data.manifest import ManifestRow, read_manifest
+from bittern.data.rows import Texts
 from bittern.errors import FileError
 
 # fmt: off
@@ -32,11 +37,15 @@ SUFFIXES = frozenset((
 ))
 # fmt: on
 MANIFESTS = ("manifest.csv", "manifest.jsonl")
+NO_IMAGE = "(no image)"  # instead of a path, for an item that has only a text
 _SETS = frozenset(("train", "val", "validation", "test"))
 
 
 def load(
-    folder: Path, *, manifest: str | os.PathLike[str] | Literal[False] | None = None
+    folder: Path,
+    *,
+    manifest: str | os.PathLike[str] | Literal[False] | None = None,
+    texts: str | os.PathLike[str] | None = None,
 ) -> Dataset:
     """Read a folder of images; the images themselves are read on demand.
 
@@ -45,6 +54,10 @@ def load(
     ``train`` and ``test`` or ``val``, those are the official sets, and the next folder is the
     class.  With a manifest, its rows are the items, in its order, and its labels, if it has any,
     are the classes.  ``manifest=False`` ignores the manifest.
+
+    ``texts`` names a file of captions, such as ``"captions.csv"``, or is the suffix of a text file
+    beside each image, such as ``".txt"``.  Captions without an image are items that follow the
+    images, without a class.
     """
     root = _existing_folder(folder)
     found = find_images(root)
@@ -62,11 +75,18 @@ def load(
         if rows[0].label is not None:
             sets, classes = {}, [row.label for row in rows]
         tags = _tags(rows)
-    labels, class_names = class_numbers(classes)
+    captions = _captions(root, texts, paths, rows)
+    others = captions.others if captions else {}
+    labels, class_names = class_numbers([*classes, *[None] * len(others)])
+    if tags:
+        tags["tags"].resize(len(paths) + len(others), len(tags["tag_names"]))
+    files = [*(f"{root.absolute()}/{path}" for path in paths), *[NO_IMAGE] * len(others)]
+    if captions:
+        notes.append(captions.note)
     return Dataset(
         name=root.resolve().name or "folder",
-        modalities={"image": ImageFiles([f"{root.absolute()}/{path}" for path in paths])},
-        ids=np.array(paths, dtype=np.str_),
+        **_modalities(ImageFiles(files), captions),
+        ids=np.array([*paths, *others], dtype=np.str_),
         labels=labels,
         class_names=class_names,
         official=sets,
@@ -173,6 +193,30 @@ def _manifest_in(
     return there[0] if there else None
 
 
+def _captions(
+    root: Path,
+    texts: str | os.PathLike[str] | None,
+    paths: Sequence[str],
+    rows: Sequence[ManifestRow] | None,
+) -> Captions | None:
+    """The captions asked for, or those of the manifest; None if there are none."""
+    if texts is not None:
+        return captions_of_images(texts, root, paths)
+    given = tuple(row.text for row in rows or ())
+    return Captions(given, {}, "text is from the manifest.") if any(given) else None
+
+
+def _modalities(images: ImageFiles, captions: Captions | None) -> dict[str, Any]:
+    """``modalities`` and ``present`` of the dataset."""
+    if captions is None:
+        return {"modalities": {"image": images}}
+    texts = [*captions.texts, *captions.others.values()]
+    present = present_texts(texts)
+    if captions.others:
+        present["image"] = np.arange(len(texts)) < len(captions.texts)
+    return {"modalities": {"image": images, "text": Texts(texts)}, "present": present}
+
+
 def _about_manifest(table: Path | None, rows: Sequence[ManifestRow], found: FoundImages) -> str:
     n_left = len(set(found.paths) - {row.path for row in rows})
     name = "" if table is None else table.name
@@ -200,7 +244,7 @@ SPEC = DatasetSpec(
     load=load,
     layout=(
         "a folder of images, one sub-folder per class; or manifest.csv or manifest.jsonl in it, "
-        "with the columns path, label and tags."
+        "with the columns path, label, tags and text; captions in it or in a file of their own."
     ),
     citation="",
     licence="Your own.",

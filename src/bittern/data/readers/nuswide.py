@@ -64,9 +64,9 @@ def load(
     """Read NUS-WIDE; ``concepts=21`` and ``concepts=10`` are the papers' subsets.
 
     ``concepts=k`` keeps only the k most frequent concepts (ties by their order) and the items that
-    have one of them.  ``text`` adds ``"tags1k"``, ``"tags5018"`` or ``"tags81"`` as
-    a second modality of sparse rows.  ``image`` is ``"bow"``, or ``"files"`` for the images
-    themselves below ``Flickr``, which the publisher sends on request.
+    have one of them.  ``text`` adds ``"tags1k"``, ``"tags5018"`` or ``"tags81"`` as a second
+    modality of sparse rows; items without any of these tags lack it.  ``image`` is ``"bow"``, or
+    ``"files"`` for the images themselves below ``Flickr``, which the publisher sends on request.
     """
     root = Path(folder)
     ids = _names(root, "Imagelist.txt")
@@ -79,13 +79,20 @@ def load(
         keep = np.flatnonzero(tags.any(axis=1))
         notes.append(f"{len(keep):,} items have one of the {concepts} most frequent concepts.")
     modalities = {"image": _images(root, image, ids, keep)}
+    present = {}
     if text is not None:
         words = _tag_rows(root, TEXTS[text], ids)
-        modalities["text"] = SparseRows(words if len(keep) == len(ids) else words[keep])
-        notes.append(f"text is {TEXTS[text].table}; images, labels and tags have one order.")
+        rows = SparseRows(words if len(keep) == len(ids) else words[keep])
+        modalities["text"], there = rows, np.diff(rows.matrix.indptr) > 0
+        present = {} if there.all() else {"text": there}
+        notes.append(
+            f"text is {TEXTS[text].table}; images, labels and tags have one order; "
+            f"{(~there).sum():,} items have no tag of it."
+        )
     return Dataset(
         name="nuswide",
         modalities=modalities,
+        present=present,
         ids=ids[keep],
         tags=tags[keep],
         tag_names=tag_names,

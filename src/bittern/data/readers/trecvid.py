@@ -24,6 +24,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from bittern.checks import PositionArray
+from bittern.data.caption_files import present_texts
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.data.images import ImageFiles
 from bittern.data.readers import folder as folders
@@ -78,13 +79,15 @@ def load(folder: Path, *, examples: bool = False) -> Dataset:
     shots = _shots(root)
     notes = [f"{len(shots.ids):,} keyframes ({shots.skipped}); the papers have {N_SHOTS:,}."]
     modalities: dict[str, Rows] = {"image": ImageFiles(shots.paths)}
-    texts = _transcripts(root)
+    texts, present = _transcripts(root), {}
     if texts is not None:
-        modalities["text"] = Texts([texts.get(shot, "") for shot in shots.ids])
+        said = [texts.get(shot, "") for shot in shots.ids]
+        modalities["text"], present = Texts(said), present_texts(said)
         notes.append(_about_texts(root, texts, shots.ids))
     dataset = Dataset(
         name="trecvid2003",
         modalities=modalities,
+        present=present,
         ids=np.array(shots.ids, dtype=np.str_),
         citation=SPEC.citation,
         licence=SPEC.licence,
@@ -135,9 +138,10 @@ def _with_examples(
     topic = np.repeat(np.arange(len(given)), counts)
     n_shots, n = len(shots), len(shots) + len(paths)
     modalities: dict[str, Rows] = {"image": ImageFiles([*files.paths, *paths])}
+    present = {}
     if texts is not None:
-        said = [given.descriptions[t] for t in topic]
-        modalities["text"] = Texts([*shots["text"][:], *said])
+        said = [*shots["text"][:], *(given.descriptions[t] for t in topic)]
+        modalities["text"], present = Texts(said), present_texts(said)
     rows = np.concatenate([*given.relevant, np.arange(n_shots, n)])
     columns = np.concatenate(
         [np.repeat(np.arange(len(given)), list(map(len, given.relevant))), topic]
@@ -147,6 +151,7 @@ def _with_examples(
     return shots.with_note(
         f"{len(paths)} example images of {len(given)} topics follow the keyframes.{missing}",
         modalities=modalities,
+        present=present,
         ids=np.concatenate([np.asarray(shots.ids), np.array(names, dtype=np.str_)]),
         tags=csr_array((np.ones(len(rows), bool), (rows, columns)), (n, len(given))),
         tag_names=given.ids,

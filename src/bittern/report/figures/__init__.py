@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from bittern.report.figures.quality import (
     costs_figure,
     methods_figure,
     parameter_figure,
+    tasks_figure,
 )
 from bittern.report.figures.retrieval import (
     boxes_figure,
@@ -46,11 +47,26 @@ class FigureKind:
         """The figure; None if the records have no data for it."""
         return self.draw(analysis) if len(analysis) or not self.needs_cells else None
 
+    def each(self, analysis: Analysis) -> dict[str, Figure]:
+        """The figure; if only single tasks have it, that of each main task.
+
+        The keys are what to add to the name of its file.
+        """
+        if (figure := self.of(analysis)) is not None:
+            return {"": figure}
+        found = {task: self.of(one) for task, one in analysis.main_tasks.items()}
+        return {
+            f"-{task.query}-{task.found}": replace(one, title=f"{one.title}: {task.name}")
+            for task, one in found.items()
+            if one is not None
+        }
+
 
 FIGURES: Registry[FigureKind] = Registry(
     "figure",
     {
         "bits": FigureKind(bits_figure, "bits", "Code length"),
+        "tasks": FigureKind(tasks_figure, "tasks", "Directions and settings"),
         "methods": FigureKind(methods_figure, "methods", "Methods"),
         "parameter": FigureKind(parameter_figure, "sweep", "Parameter"),
         "curves": FigureKind(
@@ -97,11 +113,11 @@ def write_figures(records: Records | Analysis, folder: str | os.PathLike[str]) -
         raise InputError("report: there are no records yet; make them with `bittern run`.")
     place = make_folder(Path(folder))
     written = []
-    for name in FIGURES:
-        content = to_svg(analysis, name)
-        if content is not None:
-            write_text(place / f"{name}.svg", content)
-            written.append(place / f"{name}.svg")
+    for name, kind in FIGURES.items():
+        for ending, figure in kind.each(analysis).items():
+            path = place / f"{name}{ending}.svg"
+            write_text(path, figure.to_svg())
+            written.append(path)
     return written
 
 

@@ -65,6 +65,19 @@ def bits_figure(analysis: Analysis) -> Figure | None:
     )
 
 
+def tasks_figure(analysis: Analysis) -> Figure | None:
+    """The main metric against code length, a panel per task; None if there is just one."""
+    if not analysis.tasks:
+        return None
+    metric = analysis.main_metric
+    panels = [bits_panel(one, metric, task.name) for task, one in analysis.tasks.items()]
+    caption = (
+        f"Mean {metric} over runs in each direction and setting; the bands are 95 % intervals over "
+        f"{_interval_basis(analysis)}. Each panel has its own scale."
+    )
+    return Figure(panels, method_styles(analysis), "Directions and settings", [caption])
+
+
 def methods_figure(analysis: Analysis) -> Figure | None:
     """A row per method, the best on top; None if methods have codes."""
     if analysis.coded:

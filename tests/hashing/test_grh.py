@@ -1,0 +1,137 @@
+"""Graph-regularised hashing against the steps written out."""
+
+import numpy as np
+import pytest
+from blobs import KINDS, TAGS, X, Y
+from sklearn.svm import LinearSVC
+
+import bittern as bt
+from bittern.hashing import GRH, ITQ, LSH
+from bittern.hashing import grh as module
+from bittern.hashing.classifiers import linear_classifier
+from bittern.hashing.grh import bit_functions, regularised_functions
+from bittern.hashing.kernel_maps import with_ones
+from bittern.hashing.linear import sides
+
+
+def smoothed(bits, start, affinity, alpha):
+    """The vote of the neighbours, row by row and bit by bit."""
+    out = np.empty(bits.shape, bool)
+    for i in range(len(bits)):
+        weights = affinity[i].copy()
+        weights[i] = max(weights[i], 1)
+        for k in range(bits.shape[1]):
+            vote = sum(w * (1 if b else -1) for w, b in zip(weights, bits[:, k], strict=True))
+            own = 1 if start[i, k] else -1
+            out[i, k] = alpha * vote / weights.sum() + (1 - alpha) * own >= 0
+    return out
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.4, 0.8, 1.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bits_to_learn_are_those_that_neighbours_vote_for(kind, alpha, monkeypatch):
+    affinity = bt.hashing.Targets.of(KINDS[kind], len(X), "GRH").affinity()
+    start = LSH(5, random_state=1).fit(X).transform(X)
+    learned = []
+
+    def recorded(features, wanted, C, rng):
+        learned.append(wanted)
+        return bit_functions(features, wanted, C, rng)
+
+    monkeypatch.setattr(module, "bit_functions", recorded)
+    steps = regularised_functions(X, start, affinity, alpha, 1.0, np.random.default_rng(0))
+    bits = start
+    for _ in range(3):
+        functions = next(steps)
+        np.testing.assert_array_equal(learned[-1], smoothed(bits, start, affinity, alpha))
+        bits = sides(with_ones(X), *functions)
+
+
+def test_with_all_the_weight_on_the_graph_a_class_has_one_code_to_learn(monkeypatch):
+    learned = []
+
+    def recorded(features, wanted, C, rng):
+        learned.append(wanted)
+        return bit_functions(features, wanted, C, rng)
+
+    monkeypatch.setattr(module, "bit_functions", recorded)
+    GRH(8, alpha=1.0).fit(X, Y)
+    for label in np.unique(Y):
+        assert len(np.unique(learned[-1][label == Y], axis=0)) == 1
+
+
+def test_the_functions_are_the_last_classifiers():
+    hasher = GRH(6, alpha=0.9, n_iter=2, n_anchors=None, n_labelled=60, random_state=3).fit(X, Y)
+    rng = np.random.default_rng(3)
+    start = LSH(6, random_state=3).fit(X)
+    rows = np.sort(rng.permutation(len(X))[:60])
+    affinity = (Y[rows][:, None] == Y[rows]).astype(np.float32)
+    steps = regularised_functions(X[rows], start.transform(X[rows]), affinity, 0.9, 1.0, rng)
+    next(steps)
+    np.testing.assert_array_equal(hasher.transform(X), sides(with_ones(X), *next(steps)))
+
+
+def test_a_classifier_is_a_support_vector_machine_with_weights_by_frequency():
+    wanted = np.arange(len(X)) < 20  # one sixth
+    weights = linear_classifier(X, wanted, 0.5, np.random.default_rng(0), balanced=True)
+    seed = int(np.random.default_rng(0).integers(2**31))
+    other = LinearSVC(
+        C=0.5, dual=True, tol=0.1, class_weight={True: 5.0, False: 1.0}, random_state=seed
+    ).fit(X, wanted)
+    np.testing.assert_allclose(weights, np.append(other.coef_, other.intercept_))
+    for constant in (True, False):
+        flat = linear_classifier(X, np.full(len(X), constant), 1.0, np.random.default_rng(0))
+        assert not flat[:-1].any() and (flat[-1] > 0) == constant
+
+
+def test_a_kernel_separates_what_no_hyperplane_does():
+    rng = np.random.default_rng(0)
+    angle, labels = rng.uniform(0, 2 * np.pi, 300), np.arange(300) % 2
+    ring = (1 + 2 * labels)[:, None] * np.column_stack((np.cos(angle), np.sin(angle)))
+    ring += 0.1 * rng.standard_normal(ring.shape)
+    truth = bt.Relevance.from_classes(labels, labels)
+
+    def precision(n_anchors):
+        codes = GRH(8, n_anchors=n_anchors).fit(ring, labels).encode(ring)
+        return bt.evaluate(codes, codes, truth, ["ap"])["ap"].mean
+
+    assert precision(50) > 0.95 > 0.75 > precision(None)
+
+
+def test_codes_are_better_than_those_it_starts_from():
+    truth = bt.Relevance.from_tags(TAGS, TAGS)
+    start, learned = ITQ(12).fit(X).encode(X), GRH(12, start="itq").fit(X, TAGS).encode(X)
+    before, after = (
+        bt.evaluate(codes, codes, truth, ["ap"])["ap"].mean for codes in (start, learned)
+    )
+    assert after > before
+
+
+def test_ctrl_c_keeps_the_last_classifiers(monkeypatch):
+    def track(things, what, total=None):
+        yield from list(things)[:1]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "track", track)
+    with pytest.warns(UserWarning, match="GRH: stopped early"):
+        stopped = GRH(6, n_iter=5).fit(X, Y)
+    monkeypatch.undo()
+    assert stopped.stopped_early_
+    assert stopped.encode(X) == GRH(6, n_iter=1).fit(X, Y).encode(X)
+
+
+@pytest.mark.parametrize(
+    ("hasher", "says"),
+    [
+        (GRH(alpha=1.2), r"GRH: alpha must be at most 1, got 1.2"),
+        (GRH(alpha=-0.1), r"GRH: alpha must be at least 0, got -0.1"),
+        (GRH(n_iter=0), r"GRH: n_iter must be at least 1, got 0"),
+        (GRH(C=0), r"GRH: C must be above 0, got 0"),
+        (GRH(n_anchors=0), r"GRH: n_anchors must be at least 1, got 0"),
+        (GRH(n_labelled=0), r"GRH: n_labelled must be at least 1, got 0"),
+        (GRH(start="sh"), r"GRH: start must be a linear hasher, .* got 'sh'"),
+    ],
+)
+def test_bad_parameters_say_what_rule_they_broke(hasher, says):
+    with pytest.raises(bt.InputError, match=says):
+        hasher.fit(X, Y)
