@@ -12,11 +12,21 @@ from __future__ import annotations
 
 from bittern.hashing.crossmodal.base import CrossModalHasher
 from bittern.hashing.crossmodal.cca_itq import CCAITQ
+from bittern.hashing.crossmodal.cmssh import CMSSH
+from bittern.hashing.crossmodal.crh import CRH
 from bittern.hashing.crossmodal.cvh import CVH
+from bittern.hashing.crossmodal.imh import IMH
+from bittern.hashing.crossmodal.pdh import PDH
+from bittern.hashing.crossmodal.rcmh import RCMH
 from bittern.registry import Registry
 
 __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "CVH",
+    "IMH",
+    "PDH",
+    "CMSSH",
+    "CRH",
+    "RCMH",
     "CCAITQ",
     "CROSSMODAL",
     "CrossModalHasher",
