@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from bittern.checks import Float64Array, check_count, check_number
-from bittern.errors import InputError
+from bittern.checks import Float64Array, check_count
 from bittern.hashing.base import Bits, Hasher, Rows
-from bittern.hashing.classifiers import linear_classifier
-from bittern.hashing.kernel_maps import (
-    choose_anchors,
-    gaussian,
-    mean_square,
-    square_distances,
-    with_ones,
-)
+from bittern.hashing.classifiers import check_regularisation, regularised_classifiers
+from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
 from bittern.hashing.linear import LinearHasher, sides
 from bittern.hashing.projected import unfitted
 from bittern.hashing.targets import Targets
@@ -57,8 +48,9 @@ class GRH(Hasher):
 
     anchors_: Rows | None  # (n_anchors, dim)
     width_: float | None
-    mean_: Float64Array  # (dim + 1,) of the features, and 0
-    projection_: Float64Array  # (dim + 1, n_bits); the last row are constant terms
+    mean_: Float64Array  # (n_features,)
+    projection_: Float64Array  # (n_features, n_bits)
+    intercept_: Float64Array  # (n_bits,)
 
     def __init__(
         self,
@@ -83,7 +75,7 @@ class GRH(Hasher):
 
     def _fit(self, X: Rows, targets: Targets | None) -> None:
         assert targets is not None
-        check_regularisation(self, self.alpha, self.n_iter, self.C)
+        check_regularisation(self._title, self.alpha, self.n_iter, self.C)
         check_count(self.n_labelled, f"{self._title}: n_labelled")
         rng = self._generator()
         start = unfitted(self, "start", self.n_bits, default="lsh")
@@ -93,61 +85,27 @@ class GRH(Hasher):
             check_count(self.n_anchors, f"{self._title}: n_anchors")
             anchors = choose_anchors(X, self.n_anchors, rng)
             width = mean_square(square_distances(X, anchors))
-        labelled = np.sort(rng.permutation(len(X))[: self.n_labelled])
-        features = mapped(X[labelled], anchors, width)
-        bits = start.transform(X[labelled])
-        affinity = targets.affinity(labelled, labelled)
-        steps = regularised_functions(features, bits, affinity, self.alpha, self.C, rng)
+        rows = np.sort(rng.permutation(len(X))[: self.n_labelled])
+        features = _mapped(X[rows], anchors, width).astype(np.float64)
+        mean = features.mean(axis=0)
+        steps = regularised_classifiers(
+            features - mean, start.transform(X[rows]), targets.take(rows), self.alpha, self.C, rng
+        )
         for _ in track(range(self.n_iter), f"{self._title}: learning the bits"):
-            mean, projection = next(steps)
-            self._keep(anchors_=anchors, width_=width, mean_=mean, projection_=projection)
+            projection, intercept = next(steps)
+            self._keep(
+                anchors_=anchors,
+                width_=width,
+                mean_=mean,
+                projection_=projection,
+                intercept_=intercept,
+            )
 
     def _bits(self, X: Rows) -> Bits:
-        return sides(with_ones(mapped(X, self.anchors_, self.width_)), self.mean_, self.projection_)
+        features = _mapped(X, self.anchors_, self.width_)
+        return sides(features, self.mean_, self.projection_, self.intercept_)
 
 
-def check_regularisation(owner: Hasher, alpha: float, n_iter: int, C: float) -> None:
-    """Check the parameters of graph regularisation."""
-    if check_number(alpha, f"{owner._title}: alpha", least=0) > 1:
-        raise InputError(f"{owner._title}: alpha must be at most 1, got {alpha:g}.")
-    check_count(n_iter, f"{owner._title}: n_iter")
-    check_number(C, f"{owner._title}: C", above=0)
-
-
-def mapped(X: Rows, anchors: Rows | None, width: float | None) -> Rows:
+def _mapped(X: Rows, anchors: Rows | None, width: float | None) -> Rows:
     """Kernel values with the anchors, or the rows themselves without anchors."""
     return X if anchors is None or width is None else gaussian(X, anchors, width)
-
-
-def regularised_functions(
-    features: Rows,
-    start: Bits,
-    affinity: Rows,
-    alpha: float,
-    C: float,
-    rng: np.random.Generator,
-) -> Iterator[tuple[Float64Array, Float64Array]]:
-    """Hash functions ``(mean, projection)`` on ``with_ones(features)``, better and better."""
-    votes = affinity.astype(np.float64)
-    np.fill_diagonal(votes, np.maximum(np.diag(votes), 1))  # a row votes for itself
-    votes /= votes.sum(axis=1, keepdims=True)
-    first = np.where(start, 1.0, -1.0)
-    bits = start
-    while True:
-        smooth = alpha * (votes @ np.where(bits, 1.0, -1.0)) + (1 - alpha) * first
-        mean, projection = bit_functions(features, smooth >= 0, C, rng)
-        yield mean, projection
-        bits = sides(with_ones(features), mean, projection)
-
-
-def bit_functions(
-    features: Rows, wanted: Bits, C: float, rng: np.random.Generator
-) -> tuple[Float64Array, Float64Array]:
-    """A balanced classifier for each bit, as ``(mean, projection)`` on ``with_ones(features)``."""
-    mean = features.mean(axis=0, dtype=np.float64)
-    centred = (features - mean).astype(np.float64)
-    scale = float(np.sqrt((centred**2).sum(axis=1).mean())) or 1.0
-    columns = [linear_classifier(centred / scale, w, C, rng, balanced=True) for w in wanted.T]
-    projection = np.column_stack(columns)
-    projection[:-1] /= scale
-    return np.append(mean, 0), projection

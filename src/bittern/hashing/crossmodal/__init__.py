@@ -14,16 +14,26 @@ from bittern.hashing.crossmodal.base import CrossModalHasher
 from bittern.hashing.crossmodal.cca_itq import CCAITQ
 from bittern.hashing.crossmodal.cm_talr import CMTALR
 from bittern.hashing.crossmodal.cmfh import CMFH
+from bittern.hashing.crossmodal.cmssh import CMSSH
+from bittern.hashing.crossmodal.crh import CRH
 from bittern.hashing.crossmodal.cvh import CVH
 from bittern.hashing.crossmodal.dch import DCH
 from bittern.hashing.crossmodal.dcmh import DCMH
 from bittern.hashing.crossmodal.dlfh import DLFH
+from bittern.hashing.crossmodal.imh import IMH
+from bittern.hashing.crossmodal.pdh import PDH
+from bittern.hashing.crossmodal.rcmh import RCMH
 from bittern.hashing.crossmodal.scm import SCM
 from bittern.hashing.crossmodal.scratch import SCRATCH
 from bittern.registry import Registry
 
 __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "CVH",
+    "IMH",
+    "PDH",
+    "CMSSH",
+    "CRH",
+    "RCMH",
     "CCAITQ",
     "CMFH",
     "SCM",
