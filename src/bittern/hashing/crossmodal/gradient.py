@@ -198,9 +198,10 @@ class GradientPairHasher(GradientTraining, CrossModalHasher):
         return check_images(rows, part._title, any_shape=part._is_own_module)
 
     def _fitting(self, part: Any, modality: Modality) -> Any:
-        rows = super()._fitting(part, modality)
         hasher = self._hasher(modality)
-        return rows if hasher._takes_vectors else hasher._checked(rows)
+        if hasher._takes_vectors:
+            return super()._fitting(part, modality)
+        return hasher._checked(part)
 
     def _blank(self, modality: Modality) -> NDArray[Any]:
         return self._hasher(modality)._blank()
