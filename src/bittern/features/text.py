@@ -233,19 +233,16 @@ def shared_words(texts: Sequence[str], title: str) -> tuple[Any, list[str]]:
     Words with the same stem count as one.  Stems of a single text, and of more than half of the
     texts, tell nothing about which texts are alike, and are left out.
     """
-    bag = BagOfWords(min_df=2, sparse=True)
+    stem = stem_of(title)
+    counter = BagOfWords()._counter(min_df=2, max_df=0.5)
     try:
-        rows = bag.fit(texts).transform(texts)
-    except InputError:
+        counts = counter.fit_transform(texts)
+    except ValueError:  # from scikit-learn, if no stem is left
         raise InputError(
             f"{title}: learns from words that texts share, but there are none."
         ) from None
-    kept = np.flatnonzero(bag.idf_ > np.log(2))
-    if not len(kept):
-        raise InputError(f"{title}: learns from words that texts share, but there are none.")
-    stem = stem_of(title)
     word_of = {stem(word): word for text in reversed(texts) for word in words_of(text)}
-    return rows[:, kept] > 0, [word_of[str(bag.vocabulary_[i])] for i in kept]
+    return counts > 0, [word_of[name] for name in counter.get_feature_names_out()]
 
 
 def words_of(text: str) -> list[str]:
