@@ -80,7 +80,8 @@ class Recipe:
 
         ``modality``, ``"image"`` or ``"text"``, says what they are if the hasher takes both.
         """
-        if self.hasher is None:
+        hasher: Any = self.hasher
+        if hasher is None:
             raise InputError(
                 f"{name} must be Codes, as this collection has no hasher, got "
                 f"{type(things).__name__}."
@@ -92,10 +93,10 @@ class Recipe:
                     f"recipe.encode(…, modality='image' or 'text') makes them."
                 )
             feature = self.features if modality == IMAGE else self.texts
-            return self.hasher.encode(**{f"{modality}s": _rows(things, feature, name)})
+            return hasher.encode(**{f"{modality}s": _rows(things, feature, name)})
         if modality is not None and modality != self._modality:
             raise InputError(f"{name}: this collection was not made from {modality}s.")
-        return self.hasher.encode(_rows(things, self.features, name))
+        return hasher.encode(_rows(things, self.features, name))
 
     @property
     def _modality(self) -> str | None:
