@@ -244,6 +244,14 @@ def test_the_python_about_evidence_runs(capsys):
     assert names["scores"].shape == (3, 10, 100)
 
 
+def test_the_python_about_images_with_texts_runs(capsys):
+    _, pairs = blocks((ROOT / "docs" / "datasets.md").read_text(), "python")
+    names = {"bt": bittern}
+    exec(pairs, names)
+    assert "circle" in capsys.readouterr().out
+    assert names["rows"].shape[0] == 200
+
+
 def test_the_python_about_searching_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}

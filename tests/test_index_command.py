@@ -185,7 +185,7 @@ def test_a_recipe_is_not_changed_and_must_suit_the_source(folder, tmp_path):
         (["index", "create", "x.bittern", "--from", "nowhere"], "nowhere: no such file or folder"),
         (["index", "create", "x.bittern", "--from", ".", "--hasher", "ikt"], "did you mean 'itq'"),
         (["index", "info", "nowhere.bittern"], "nowhere.bittern"),
-        (["search", "nowhere.bittern"], "give --row, or one or more --image"),
+        (["search", "nowhere.bittern"], "give --text, --row, or one or more --image"),
         (["search", "x", "--row", "1", "--unlike", "a.png"], "--unlike needs --image"),
     ],
 )

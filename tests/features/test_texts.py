@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 import bittern as bt
 from bittern.data.rows import RowView, Texts
 from bittern.features import text as words
-from bittern.features.text import BagOfWords, Topics, stem_of, words_of
+from bittern.features.text import BagOfWords, Topics, shared_words, stem_of, words_of
 from bittern.hashing import LSH
 
 TEXTS = [
@@ -333,3 +333,14 @@ def test_a_collection_keeps_its_text_feature(feature, tmp_path):
         assert opened.recipe.names() == {"hasher": "lsh", "features": feature.name}
         ids, distances = opened.search([texts[7]], k=1)[0]
     assert distances[0] == 0 and hasher.encode(rows[ids]) == hasher.encode(rows[7:8])
+
+
+def test_shared_words_are_those_that_tell_texts_apart():
+    texts = ["The cats sat", "the cat ran", "the dogs ran", "the dog and two geese", "the sea"]
+    rows, words = shared_words(texts, "test")
+    # "the" is in all five; "sat", "two", "geese", "and" and "sea" are in one.
+    assert words == ["cats", "dogs", "ran"]
+    expected = [[1, 0, 0], [1, 0, 1], [0, 1, 1], [0, 1, 0], [0, 0, 0]]
+    assert rows.toarray().astype(int).tolist() == expected
+    with pytest.raises(bt.InputError, match="test: learns from words that texts share"):
+        shared_words(["the sea", "the sky"], "test")

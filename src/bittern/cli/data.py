@@ -11,7 +11,7 @@ from typer import echo
 from bittern.cli.app import app
 from bittern.progress import Bar
 
-data = typer.Typer(no_args_is_help=True, help="List, inspect and download datasets.")
+data = typer.Typer(no_args_is_help=True, help="List, inspect, download and export datasets.")
 app.add_typer(data, name="data")
 
 Root = Annotated[
@@ -30,14 +30,17 @@ def list_data() -> None:
     echo(describe.list_datasets())
 
 
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="Option of the reader, like features=gist; may be repeated."),
+]
+
+
 @data.command()
 def info(
     name: Annotated[str, typer.Argument(help="Name from 'bittern data list'.")],
     root: Root = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="Option of the reader, like features=gist; may be repeated."),
-    ] = None,
+    option: Options = None,
 ) -> None:
     """Read a dataset; show its size, its statistics and what was checked."""
     from bittern.data import describe
@@ -61,3 +64,19 @@ def fetch(
             spec_of(name), root, lambda file, done, total: progress(done, total or done)
         )
     echo("\n".join(map(str, paths)) or f"{name} needs no files.")
+
+
+@data.command()
+def export(
+    name: Annotated[str, typer.Argument(help="Name from 'bittern data list'.")],
+    folder: Annotated[Path, typer.Argument(help="A new folder.")],
+    root: Root = None,
+    option: Options = None,
+) -> None:
+    """Write a dataset's images as a folder of PNG files, with its labels, tags and captions."""
+    from bittern.data.catalogue import load
+    from bittern.data.describe import parse_options
+    from bittern.data.export import write_folder
+
+    n = write_folder(load(name, root, **parse_options(option or [])), folder)
+    echo(f"{folder}: {n:,} images.")

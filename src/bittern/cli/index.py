@@ -22,6 +22,13 @@ Place = Annotated[str, typer.Argument(help="A collection: a file, or milvus://ho
 Source = Annotated[
     Path, typer.Option("--from", help="A folder of images, or vectors in .npy or .npz.")
 ]
+Captions = Annotated[
+    str | None,
+    typer.Option(
+        help="Captions of the images: a .csv or .jsonl file with the columns file and caption, or "
+        ".txt for a text file beside each image."
+    ),
+]
 Where = Annotated[str | None, typer.Option(help="A condition like \"label = 'cat'\".")]
 
 
@@ -30,7 +37,16 @@ def create_index(
     name: Place,
     source: Source,
     features: Annotated[str, typer.Option(help="Feature that turns images into vectors.")] = "deep",
-    hasher: Annotated[str, typer.Option(help="Hasher that turns vectors into codes.")] = "itq",
+    texts: Captions = None,
+    text_features: Annotated[
+        str, typer.Option(help="Feature that turns texts into vectors, with --texts.")
+    ] = "bag-of-words",
+    hasher: Annotated[
+        str | None,
+        typer.Option(
+            help="Hasher that turns vectors into codes (default: itq, or with --texts cca-itq)."
+        ),
+    ] = None,
     bits: Annotated[int, typer.Option(help="Code length.")] = 64,
     fit_sample: Annotated[
         int, typer.Option(help="Number of random items that the hasher learns from.")
@@ -40,40 +56,46 @@ def create_index(
 ) -> None:
     """Create a collection from images or vectors: fit a hasher, encode and store.
 
-    If it is interrupted, run the same command again to continue.
+    With --texts, images and texts get codes that can be compared, so that words find images and
+    images find words.  If it is interrupted, run the same command again to continue.
     """
-    from bittern.features import FEATURES
-    from bittern.hashing import HASHERS
-    from bittern.store import Recipe
-    from bittern.store.building import build_collection
+    from bittern.store.building import build_collection, make_recipe
 
-    model = HASHERS[hasher](n_bits=bits)
-    if "random_state" in model.get_params():
-        model.set_params(random_state=random_state)
+    chosen = hasher or ("itq" if texts is None else "cca-itq")
+    recipe = make_recipe(
+        chosen,
+        bits,
+        features=features if source.is_dir() else None,
+        texts=None if texts is None else text_features,
+        random_state=random_state,
+    )
     with handle_interrupt():
         built = build_collection(
             name,
             source,
-            Recipe(model, FEATURES[features]() if source.is_dir() else None),
+            recipe,
+            texts=texts,
             fit_sample=fit_sample,
             random_state=random_state,
             skip_broken=on_error is OnError.skip,
         )
     skipped = f", {built.n_skipped:,} images skipped" if built.n_skipped else ""
     echo(
-        f"{name}: {built.n_items:,} items of {bits} bits{skipped}; {hasher} was fitted on "
-        f"{built.n_fitted:,} of them."
+        f"{name}: {built.n_items:,} items of {bits} bits{skipped}; {chosen} was fitted on "
+        f"{built.n_fitted:,} {'of them' if texts is None else 'pairs'}."
     )
 
 
 @index.command("add")
-def add_to_index(name: Place, source: Source, on_error: OnBroken = OnError.stop) -> None:
+def add_to_index(
+    name: Place, source: Source, texts: Captions = None, on_error: OnBroken = OnError.stop
+) -> None:
     """Add images or vectors, encoded by the collection's feature and hasher; all or none."""
     from bittern import store
     from bittern.store.building import add_from
 
     with handle_interrupt(), store.open(name) as collection:
-        n = add_from(collection, source, skip_broken=on_error is OnError.skip)
+        n = add_from(collection, source, texts=texts, skip_broken=on_error is OnError.skip)
         echo(f"{name}: {n:,} items added, {len(collection):,} in total.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import echo
@@ -35,6 +35,10 @@ def search(
         list[Path] | None,
         typer.Option(help="Image that results should not resemble; may be repeated."),
     ] = None,
+    text: Annotated[str | None, typer.Option(help="Text to search for.")] = None,
+    to: Annotated[
+        str | None, typer.Option(help="What to find, if there are both: image (default) or text.")
+    ] = None,
     row: Annotated[
         int | None,
         typer.Option(help="Search for the item with this id, or for this row of --vectors."),
@@ -50,32 +54,34 @@ def search(
         Path | None, typer.Option(help="Also draw the images found: .png or .jpg.")
     ] = None,
 ) -> None:
-    """Search a collection by image, by row, or by positive and negative examples."""
+    """Search a collection by text, by image, by row, or by positive and negative examples."""
     from bittern import store
-    from bittern.store.queries import draw_montage, search_by_images, search_by_row
+    from bittern.store import queries
 
-    _check_options(image or [], unlike or [], row, vectors, radius)
+    _check_options(image or [], unlike or [], text, row, vectors, radius)
+    wanted: dict[str, Any] = {"to": to, "k": k, "radius": radius, "where": where}
     with store.open(name, read_only=True) as collection:
         if row is not None:
-            found = search_by_row(collection, row, vectors=vectors, k=k, radius=radius, where=where)
+            found = queries.search_by_row(collection, row, vectors=vectors, **wanted)
+        elif text is not None:
+            found = queries.search_by_text(collection, text, **wanted)
         else:
-            found = search_by_images(
-                collection, image or [], unlike=unlike or [], k=k, radius=radius, where=where
-            )
+            found = queries.search_by_images(collection, image or [], unlike=unlike or [], **wanted)
     echo(_table(found) if format is SearchFormat.table else _json(found))
     if montage is not None:
-        draw_montage(found, montage)
+        queries.draw_montage(found, montage)
 
 
 def _check_options(
     images: list[Path],
     unlike: list[Path],
+    text: str | None,
     row: int | None,
     vectors: Path | None,
     radius: int | None,
 ) -> None:
-    if bool(images) == (row is not None):
-        raise InputError("search: give --row, or one or more --image.")
+    if sum((bool(images), row is not None, text is not None)) != 1:
+        raise InputError("search: give --text, --row, or one or more --image.")
     if unlike and not images:
         raise InputError("search: --unlike needs --image.")
     if vectors is not None and row is None:
@@ -90,7 +96,8 @@ def _table(found: Matches) -> str:
     lines = [["id", _value_name(found), *keys]]
     for id_, value, metadata in zip(found.ids, found.values, found.metadata, strict=True):
         shown = str(value) if found.is_distance else f"{value:.3g}"
-        lines.append([str(id_), shown, *(str(metadata.get(key, "")) for key in keys)])
+        known = (" / ".join(str(metadata.get(key, "")).splitlines()) for key in keys)
+        lines.append([str(id_), shown, *known])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -10,7 +10,7 @@ import os
 import re
 import unicodedata
 from abc import abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any, Self
 
@@ -225,6 +225,24 @@ class Topics(TextFeature):
         total = self.weights_.sum(axis=1, keepdims=True)
         model.exp_dirichlet_component_ = np.exp(digamma(self.weights_) - digamma(total))
         return model
+
+
+def shared_words(texts: Sequence[str], title: str) -> tuple[Any, list[str]]:
+    """Which of the words that texts share is in which text, as sparse booleans, and the words.
+
+    Words with the same stem count as one.  Stems of a single text, and of more than half of the
+    texts, tell nothing about which texts are alike, and are left out.
+    """
+    stem = stem_of(title)
+    counter = BagOfWords()._counter(min_df=2, max_df=0.5)
+    try:
+        counts = counter.fit_transform(texts)
+    except ValueError:  # from scikit-learn, if no stem is left
+        raise InputError(
+            f"{title}: learns from words that texts share, but there are none."
+        ) from None
+    word_of = {stem(word): word for text in reversed(texts) for word in words_of(text)}
+    return counts > 0, [word_of[name] for name in counter.get_feature_names_out()]
 
 
 def words_of(text: str) -> list[str]:

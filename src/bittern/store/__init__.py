@@ -26,6 +26,7 @@ from bittern.store.recipe import Recipe
 if TYPE_CHECKING:
     from bittern.features.base import Feature
     from bittern.hashing.base import Hasher
+    from bittern.hashing.crossmodal.base import CrossModalHasher
 
 __all__ = ["Collection", "Items", "Recipe", "create", "exists", "is_address", "open"]
 
@@ -36,20 +37,22 @@ def create(
     place: str | os.PathLike[str],
     n_bits: int | None = None,
     *,
-    hasher: Hasher | None = None,
+    hasher: Hasher | CrossModalHasher | None = None,
     features: Feature | None = None,
+    texts: Feature | None = None,
     draft: str | None = None,
 ) -> Collection:
     """Make an empty collection at a path or an address, and open it for writing.
 
     An address is ``milvus://host:port/NAME``, or ``milvus:///path/to/file.db?collection=NAME`` for
     Milvus Lite.  ``n_bits`` defaults to that of the hasher.  ``hasher`` and ``features`` must be
-    fitted; with them, vectors and images can be added and searched for.
+    fitted; with them, vectors and images can be added and searched for.  With a cross-modal hasher,
+    ``features`` is for images and ``texts`` for texts.
 
     A collection that takes long to fill can start as a ``draft``, described by a text: until
     :meth:`~Collection.finish`, only :func:`open` with ``drafts=True`` opens it.
     """
-    recipe = Recipe(hasher, features)
+    recipe = Recipe(hasher, features, texts)
     n_bits = recipe.bits(n_bits)
     if is_address(place):
         from bittern.store.served import ServedCollection

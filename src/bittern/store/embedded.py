@@ -22,7 +22,7 @@ from bittern.io.files import existing_file, reading
 from bittern.store.base import TITLE, Collection, Ids, Items, new_head
 from bittern.store.duckfile import DuckFile, duckdb_library, first_line, quoted
 from bittern.store.metadata import IN_JSON, Column, Columns, value_of
-from bittern.store.recipe import Recipe
+from bittern.store.recipe import PARTS, Recipe
 
 ID_EXISTS = "EXISTS (SELECT 1 FROM codes WHERE codes.id = wanted.id)"
 
@@ -95,9 +95,9 @@ class EmbeddedCollection(Collection):
 
     @cached_property
     def recipe(self) -> Recipe:
-        """The hasher and the feature, read on first use."""
+        """The hasher and the features, read on first use."""
         rows = self._file.rows("SELECT name, value FROM bittern")
-        blobs = {name: value for name, value in rows if name in ("hasher", "features")}
+        blobs = {name: value for name, value in rows if name in PARTS}
         return Recipe.from_blobs(blobs, self.n_bits, self.place)
 
     def _next_ids(self, n: int) -> Ids:

@@ -1,4 +1,4 @@
-"""Search a collection by images, by positive and negative examples, or by one of its items."""
+"""Search a collection by images, examples for and against, texts, or one of its items."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import check_choice
 from bittern.codes import Codes
 from bittern.data.images import read_image
 from bittern.errors import InputError
@@ -18,6 +19,7 @@ from bittern.fusion.examples import similarity
 from bittern.io.files import atomic_write
 from bittern.io.npz import stored_arrays
 from bittern.store.base import Collection
+from bittern.store.recipe import IMAGE, TEXT
 
 CANDIDATES = 1000  # nearest items of each example; all examples together rank them
 SIDE, MARGIN, CAPTION = 128, 8, 18  # pixels of the montage
@@ -43,16 +45,20 @@ def search_by_images(
     images: Sequence[FilePath],
     *,
     unlike: Sequence[FilePath] = (),
+    to: str | None = None,
     k: int = 20,
     radius: int | None = None,
     where: str | None = None,
 ) -> Matches:
     """The items nearest to an image, or most similar to several examples and not to ``unlike``.
 
-    With one image, gives the ``k`` nearest items by Hamming distance, or all within ``radius``.
+    With one image, gives the ``k`` nearest items by Hamming distance, or all within ``radius``.  In
+    a collection of images and texts, ``to`` says what to find: ``"image"`` (the default) or
+    ``"text"``.
     """
     if not images:
         raise InputError("search: needs at least one image.")
+    where = _only(collection, to, where)
     if len(images) + len(unlike) == 1:
         return _nearest(collection, _encode(collection, images), k, radius, where)
     if radius is not None:
@@ -60,16 +66,42 @@ def search_by_images(
     return _most_similar(collection, images, unlike, k, where)
 
 
+def search_by_text(
+    collection: Collection,
+    text: str,
+    *,
+    to: str | None = None,
+    k: int = 20,
+    radius: int | None = None,
+    where: str | None = None,
+) -> Matches:
+    """The items nearest to a text: images, or with ``to="text"`` texts."""
+    recipe = collection.recipe
+    takes_texts = recipe.features is not None and recipe.features.takes == "texts"
+    if recipe.texts is None and not takes_texts:
+        raise InputError(
+            f"{collection.place}: was made without texts, and cannot be searched by a text; "
+            "'bittern index create --texts' makes a collection that can."
+        )
+    if not text.strip():
+        raise InputError("search: the text must have at least one word.")
+    where = _only(collection, to, where)
+    code = recipe.encode([text], "search: the text", modality=TEXT)
+    return _nearest(collection, code, k, radius, where)
+
+
 def search_by_row(
     collection: Collection,
     row: int,
     *,
     vectors: FilePath | None = None,
+    to: str | None = None,
     k: int = 20,
     radius: int | None = None,
     where: str | None = None,
 ) -> Matches:
     """The items nearest to the item with id ``row``, or to that row of a file of ``vectors``."""
+    where = _only(collection, to, where)
     if vectors is None:
         return _nearest(collection, collection.get([row]).codes, k, radius, where)
     array = next(iter(stored_arrays(Path(vectors)).values())).load()
@@ -77,7 +109,8 @@ def search_by_row(
         raise InputError(
             f"{vectors}: has {len(array):,} rows, counted from 0; there is no row {row}."
         )
-    code = collection.recipe.encode(array[row : row + 1], "search: the row")
+    modality = IMAGE if collection.recipe.is_crossmodal else None
+    code = collection.recipe.encode(array[row : row + 1], "search: the row", modality=modality)
     return _nearest(collection, code, k, radius, where)
 
 
@@ -146,7 +179,20 @@ def _encode(collection: Collection, images: Sequence[FilePath]) -> Codes:
             f"{collection.place}: was made from vectors, and cannot be searched by images; "
             "search by a row of a file of vectors."
         )
-    return collection.recipe.encode([str(path) for path in images], "search: the images")
+    paths = [str(path) for path in images]
+    return collection.recipe.encode(paths, "search: the images", modality=IMAGE)
+
+
+def _only(collection: Collection, to: str | None, where: str | None) -> str | None:
+    """The condition, and that items are of the modality ``to``, by default images."""
+    if not collection.recipe.is_crossmodal:
+        if to is not None:
+            raise InputError(
+                f"{collection.place}: does not hold both images and texts; leave out 'to'."
+            )
+        return where
+    kind = check_choice(to or IMAGE, "search: to", (IMAGE, TEXT))
+    return f"modality = '{kind}'" + ("" if where is None else f" AND ({where})")
 
 
 def _image_format(path: Path) -> str:

@@ -1,0 +1,250 @@
+"""What a collection is filled from: vectors or images, and the texts of images if there are any."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from bittern.checks import PositionArray, check_labels, check_vectors
+from bittern.codes import Codes
+from bittern.data.caption_files import Captions, captions_of_images, captions_of_rows
+from bittern.errors import InputError
+from bittern.features import extract
+from bittern.features.base import Feature, find_images
+from bittern.features.extract import fitted_on
+from bittern.features.text import shared_words
+from bittern.io.npz import stored_arrays
+from bittern.store.recipe import IMAGE, TEXT, Recipe
+
+VECTOR_NAMES = ("vectors", "features", "X")
+BLOCK = 10_000  # rows hashed at once
+Texts = str | os.PathLike[str]  # a file of captions, or the suffix of files beside the images
+
+
+class Source(Protocol):
+    """Items to store, in order; a recipe encodes them, and can learn from them."""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What is known about each item, as columns."""
+        ...
+
+    @property
+    def learnable(self) -> PositionArray:
+        """Positions of the items that a hasher can learn from."""
+        ...
+
+    @property
+    def n_skipped(self) -> int:
+        """Number of images that could not be read."""
+        ...
+
+    def fitted(self, recipe: Recipe, rows: PositionArray) -> Recipe:
+        """A copy of the recipe, fitted on the items at ``rows``."""
+        ...
+
+    def encode(self, recipe: Recipe, rows: slice) -> Codes:
+        """The codes of some items."""
+        ...
+
+    def digest(self) -> str:
+        """A hash of the content and its order."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorItems:
+    """Vectors of items, their metadata as columns, and the fitted feature that made the vectors."""
+
+    vectors: NDArray[Any]  # (n, dim)
+    metadata: dict[str, Any]
+    labels: NDArray[Any] | None
+    n_skipped: int = 0
+    feature: Feature | None = None
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def learnable(self) -> PositionArray:
+        """All positions."""
+        return np.arange(len(self))
+
+    def fitted(self, recipe: Recipe, rows: PositionArray) -> Recipe:
+        """A copy of the recipe, fitted on the items at ``rows``."""
+        hasher = clone(recipe.hasher)
+        labels = None if self.labels is None else self.labels[rows]
+        if hasher.needs_y and labels is None:
+            raise InputError(
+                f"index: {hasher.name} learns from labels, but there are none; images get them "
+                "from sub-folders, an .npz file from its array 'labels'."
+            )
+        return Recipe(hasher.fit(self.vectors[rows], labels), self.feature)
+
+    def encode(self, recipe: Recipe, rows: slice) -> Codes:
+        """The codes of some items."""
+        return recipe.encode(np.asarray(self.vectors[rows]), "index: vectors")
+
+    def digest(self) -> str:
+        """A hash of the content and its order."""
+        content = hashlib.blake2b(digest_size=16)
+        known = {**self.metadata, "labels": None if self.labels is None else self.labels.tolist()}
+        content.update(json.dumps([self.vectors.shape, known]).encode())
+        for start in range(0, len(self.vectors), BLOCK):
+            content.update(self.vectors[start : start + BLOCK].tobytes())
+        return content.hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaptionedItems:
+    """Images, and then their texts: two items for an image with a caption.
+
+    The metadata of an image has its text, and that of a text the path of its image;
+    ``modality`` tells them apart.
+    """
+
+    images: VectorItems
+    texts: tuple[str, ...]  # of each image, empty if it has none; then those without an image
+
+    @property
+    def n_skipped(self) -> int:
+        """Number of images that could not be read."""
+        return self.images.n_skipped
+
+    def __len__(self) -> int:
+        return len(self.images) + len(self._worded)
+
+    @property
+    def learnable(self) -> PositionArray:
+        """The images that have a text."""
+        return self._worded[self._worded < len(self.images)]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What is known about each item, as columns."""
+        n, pairs = len(self.images), self._worded.tolist()
+        columns = {
+            name: [*column, *(column[i] if i < n else None for i in pairs)]
+            for name, column in self.images.metadata.items()
+        }
+        said = [self.texts[i] or None for i in [*range(n), *pairs]]
+        return {"modality": [IMAGE] * n + [TEXT] * len(pairs), **columns, "text": said}
+
+    def fitted(self, recipe: Recipe, rows: PositionArray) -> Recipe:
+        """A copy of the recipe, fitted on the pairs at ``rows``.
+
+        A hasher that needs classes or tags learns from the images' classes, or, if there are none,
+        from the words that captions share.
+        """
+        assert recipe.texts is not None and recipe.hasher is not None
+        if not len(rows):
+            raise InputError("index: no image has a text to learn from.")
+        hasher, feature = clone(recipe.hasher), clone(recipe.texts)
+        texts = [self.texts[i] for i in rows]
+        feature.fit(texts)
+        labels, options = self.images.labels, {}
+        y = None if labels is None else labels[rows]
+        if hasher.needs_y and y is None:
+            y, words = shared_words(texts, f"index: {hasher.name}")
+            if "words" in inspect.signature(hasher.fit).parameters:
+                options["words"] = feature.transform(words)
+        hasher.fit(self.images.vectors[rows], feature.transform(texts), y, **options)
+        return Recipe(hasher, self.images.feature, feature)
+
+    def encode(self, recipe: Recipe, rows: slice) -> Codes:
+        """The codes of some items."""
+        n, parts = len(self.images), []
+        if rows.start < n:
+            vectors = np.asarray(self.images.vectors[rows.start : min(rows.stop, n)])
+            parts.append(recipe.encode(vectors, "index: images", modality=IMAGE))
+        if rows.stop > n:
+            some = self._worded[max(rows.start - n, 0) : rows.stop - n]
+            texts = [self.texts[i] for i in some]
+            parts.append(recipe.encode(texts, "index: texts", modality=TEXT))
+        return Codes.concatenate(parts)
+
+    def digest(self) -> str:
+        """A hash of the content and its order."""
+        content = json.dumps([self.images.digest(), self.texts])
+        return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+
+    @property
+    def _worded(self) -> PositionArray:
+        """Positions of the texts that are not empty."""
+        return np.flatnonzero([bool(text) for text in self.texts])
+
+
+def read_source(
+    source: Path,
+    recipe: Recipe,
+    feature_file: Path,
+    *,
+    texts: Texts | None = None,
+    skip_broken: bool = False,
+) -> Source:
+    """The images of a folder or the vectors of a file, with ``texts`` if they are named.
+
+    Features of images go to ``feature_file`` as they are computed, and are found there again.
+    """
+    if not source.exists():
+        raise InputError(f"{source}: no such file or folder.")
+    if source.is_dir():
+        if recipe.features is None:
+            raise InputError(f"{source}: images need a feature in the recipe.")
+        items = _read_images(source, recipe.features, feature_file, skip_broken)
+    else:
+        items = _read_vectors(source)
+    if not recipe.is_crossmodal:
+        if texts is not None:
+            raise InputError("index: texts need a cross-modal hasher, such as cca-itq.")
+        return items
+    if texts is None:
+        return CaptionedItems(items, ("",) * len(items))
+    return CaptionedItems(items, _read_texts(source, texts, items))
+
+
+def _read_images(
+    source: Path, feature: Feature, feature_file: Path, skip_broken: bool
+) -> VectorItems:
+    """Features of a folder; keeps partial files for a call that resumes."""
+    errors: Literal["skip", "raise"] = "skip" if skip_broken else "raise"
+    fitted = fitted_on(source, feature, feature_file, errors=errors)
+    found = extract(source, [fitted], feature_file, errors=errors, keep_parts=True)
+    metadata: dict[str, Any] = {"path": [str((source / p).resolve()) for p in found.paths]}
+    if found.labels is not None:
+        names = (*found.class_names, None)  # label -1 is the last
+        metadata["label"] = [names[label] for label in found.labels]
+    return VectorItems(found[feature.name], metadata, found.labels, len(found.skipped), fitted)
+
+
+def _read_vectors(source: Path) -> VectorItems:
+    stored = stored_arrays(source)
+    name = next((name for name in VECTOR_NAMES if name in stored), next(iter(stored)))
+    vectors = check_vectors(stored[name].load(), f"{source}: {name}")
+    if "labels" not in stored:
+        return VectorItems(vectors, {}, None)
+    labels = check_labels(stored["labels"].load(), f"{source}: labels", len(vectors))
+    return VectorItems(vectors, {"label": labels.tolist()}, labels)
+
+
+def _read_texts(source: Path, texts: Texts, items: VectorItems) -> tuple[str, ...]:
+    """The text of each item, and the texts of none; an image that was skipped loses its text."""
+    if not source.is_dir():
+        return captions_of_rows(texts, source, len(items), None)
+    paths = find_images(source).paths
+    captions: Captions = captions_of_images(texts, source, paths)
+    said = {
+        str((source / p).resolve()): text for p, text in zip(paths, captions.texts, strict=True)
+    }
+    return (*(said[path] for path in items.metadata["path"]), *captions.others.values())
