@@ -84,7 +84,8 @@ class IMH(ProjectionHasher):
         """(X'X + βI)⁻¹ X', which regresses functions of the rows on them."""
         values = np.linalg.svd(X, compute_uv=False) ** 2
         beta = self.regularisation * (values.sum() / max(1, np.linalg.matrix_rank(X))) or 1.0
-        return np.linalg.solve(X.T @ X + beta * np.eye(X.shape[1]), X.T)
+        solver: Float64Array = np.linalg.solve(X.T @ X + beta * np.eye(X.shape[1]), X.T)
+        return solver
 
     def _function(self, view: View, W: Float64Array) -> dict[str, Any]:
         """The hash function with medians as thresholds, and constant bits up to ``n_bits``."""

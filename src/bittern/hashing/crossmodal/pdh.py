@@ -7,8 +7,7 @@ import numpy as np
 from bittern.checks import check_count, check_number
 from bittern.hashing.base import Bits, Rows
 from bittern.hashing.classifiers import bit_classifiers, signs
-from bittern.hashing.crossmodal.projections import ProjectionHasher, View
-from bittern.hashing.itq_cca import canonical_pairs
+from bittern.hashing.crossmodal.projections import ProjectionHasher, View, canonical_pairs
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
@@ -66,9 +65,8 @@ class PDH(ProjectionHasher):
 
     def _start(self, images: View, texts: View, rng: np.random.Generator) -> Bits:
         """Signs of the canonical variables of the texts."""
-        (_, V), (_, T) = images.principal(), texts.principal()
-        _, W, correlations = canonical_pairs(V, T, self.regularisation)
-        variables = T @ (W * correlations)[:, : self.n_bits]
+        _, V, correlations = canonical_pairs(images, texts, self.regularisation, self.n_bits)
+        variables = texts.features @ (V * correlations)
         r = variables.shape[1]
         if r < self.n_bits:
             variables = (
