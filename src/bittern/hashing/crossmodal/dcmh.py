@@ -39,8 +39,8 @@ class DCMH(GradientPairHasher):
     def _loss(self, logits: Any, gains: Tensor, t: float) -> Tensor:
         from bittern.hashing.objectives import dcmh_loss
 
-        options = dict(gamma=self.gamma, eta=self.eta)
-        return dcmh_loss(*logits, gains, pairs=self.pairs, **options)
+        images, texts = logits
+        return dcmh_loss(images, texts, gains, gamma=self.gamma, eta=self.eta, pairs=self.pairs)
 
     def _check_objective(self) -> None:
         for name in ("gamma", "eta"):
