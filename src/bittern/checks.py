@@ -59,6 +59,14 @@ def check_number(
     return float(value)
 
 
+def check_share(value: Any, name: str) -> float:
+    """``value`` as a float from 0 to less than 1."""
+    share = check_number(value, name, least=0)
+    if share >= 1:
+        raise InputError(f"{name} must be less than 1, got {value!r}.")
+    return share
+
+
 def is_number(value: object) -> bool:
     """Whether a value is a real number of Python or NumPy, and not a boolean."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -33,7 +33,10 @@ IMAGES, TEXTS, LABELS = pairs(3)
 TAGS = np.eye(3, dtype=bool)[LABELS]
 
 #: Shorter training than by default: the contract is not about quality.
-QUICK = {}
+QUICK = {
+    name: dict(n_epochs=5, batch_size=60, learning_rate=0.03, dropout=0.1)
+    for name in ("cm-talr", "dcmh")
+}
 
 #: Methods that have at most as many bits as directions, and say so.
 LIMITED = pytest.mark.filterwarnings("ignore:CVH. images of")

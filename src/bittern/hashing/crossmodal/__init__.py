@@ -13,13 +13,23 @@ from __future__ import annotations
 from bittern.hashing.crossmodal.base import CrossModalHasher
 from bittern.hashing.crossmodal.cca_itq import CCAITQ
 from bittern.hashing.crossmodal.cm_talr import CMTALR
+from bittern.hashing.crossmodal.cmfh import CMFH
 from bittern.hashing.crossmodal.cvh import CVH
+from bittern.hashing.crossmodal.dch import DCH
 from bittern.hashing.crossmodal.dcmh import DCMH
+from bittern.hashing.crossmodal.dlfh import DLFH
+from bittern.hashing.crossmodal.scm import SCM
+from bittern.hashing.crossmodal.scratch import SCRATCH
 from bittern.registry import Registry
 
 __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "CVH",
     "CCAITQ",
+    "CMFH",
+    "SCM",
+    "DCH",
+    "SCRATCH",
+    "DLFH",
     "DCMH",
     "CMTALR",
     "CROSSMODAL",

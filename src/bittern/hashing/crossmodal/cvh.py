@@ -8,8 +8,7 @@ import numpy as np
 
 from bittern.checks import check_number
 from bittern.hashing.base import Rows
-from bittern.hashing.crossmodal.projections import ProjectionHasher, View
-from bittern.hashing.itq_cca import canonical_pairs
+from bittern.hashing.crossmodal.projections import ProjectionHasher, View, canonical_pairs
 from bittern.hashing.targets import Targets
 
 
@@ -50,9 +49,8 @@ class CVH(ProjectionHasher):
     def _fit(self, images: Rows, texts: Rows, targets: Targets | None) -> None:
         check_number(self.regularisation, f"{self._title}: regularisation", above=0)
         views = View.linear(images), View.linear(texts)
-        (a, V), (b, T) = (view.principal() for view in views)
-        W_images, W_texts, correlations = canonical_pairs(V, T, self.regularisation)
-        k = min(self.n_bits, len(correlations))
+        W, V, correlations = canonical_pairs(*views, self.regularisation, self.n_bits)
+        k = len(correlations)
         if k < self.n_bits:
             warnings.warn(
                 f"{self._title}: images of {images.shape[1]:,} columns and texts of "
@@ -62,7 +60,7 @@ class CVH(ProjectionHasher):
             )
         padding = ((0, 0), (0, self.n_bits - k))
         self._keep(
-            image_function_=views[0].function(np.pad(a @ W_images[:, :k], padding)),
-            text_function_=views[1].function(np.pad(b @ W_texts[:, :k], padding)),
+            image_function_=views[0].function(np.pad(W, padding)),
+            text_function_=views[1].function(np.pad(V, padding)),
             n_directions_=k,
         )

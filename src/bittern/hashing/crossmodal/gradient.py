@@ -13,8 +13,8 @@ from bittern.checks import PositionArray, check_number
 from bittern.errors import InputError
 from bittern.hashing.base import Bits, Rows
 from bittern.hashing.crossmodal.base import CrossModalHasher, Modality
-from bittern.hashing.deep.hasher import VECTOR_NETWORKS, GradientHasher, GradientTraining
-from bittern.hashing.deep.images import check_images
+from bittern.hashing.deep.hasher import GradientHasher, GradientTraining
+from bittern.hashing.deep.images import VECTOR_NETWORKS, check_images
 from bittern.hashing.targets import Targets
 
 if TYPE_CHECKING:
@@ -198,9 +198,10 @@ class GradientPairHasher(GradientTraining, CrossModalHasher):
         return check_images(rows, part._title, any_shape=part._is_own_module)
 
     def _fitting(self, part: Any, modality: Modality) -> Any:
-        rows = super()._fitting(part, modality)
         hasher = self._hasher(modality)
-        return rows if hasher._takes_vectors else hasher._checked(rows)
+        if hasher._takes_vectors:
+            return super()._fitting(part, modality)
+        return hasher._checked(part)
 
     def _blank(self, modality: Modality) -> NDArray[Any]:
         return self._hasher(modality)._blank()

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from bittern.checks import Float64Array, check_choice, check_count
 from bittern.hashing.base import Bits, Rows
 from bittern.hashing.crossmodal.base import CrossModalHasher, Modality
+from bittern.hashing.discrete_codes import RidgeMap
+from bittern.hashing.itq_cca import LEAST_CORRELATION, equal_scales
 from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
 from bittern.hashing.linear import principal_axes, sides
 
@@ -73,6 +75,19 @@ class View:
         axes = axes[:, : np.count_nonzero(variances)]
         return axes, self.features @ axes
 
+    def whitened(self, regularisation: float) -> tuple[Float64Array, Float64Array]:
+        """A map ``(m, r)`` to uncorrelated columns of equal size, and the features in them.
+
+        Small columns stay smaller: ``regularisation``, times the mean, is added to their squares.
+        """
+        axes, V = self.principal()
+        scales = equal_scales(V, regularisation)
+        return axes * scales, V * scales
+
+    def ridge_map(self, ridge: float) -> RidgeMap:
+        """Regression on the features without a constant; δ is ``ridge`` times the rows."""
+        return RidgeMap(self.features, ridge * len(self.features), constant=False)
+
     def function(
         self, projection: Float64Array, intercept: Float64Array | None = None
     ) -> dict[str, NDArray[Any]]:
@@ -81,6 +96,16 @@ class View:
         if intercept is not None:
             arrays["intercept"] = intercept
         return {**arrays, **self.kernel}
+
+
+def canonical_pairs(
+    images: View, texts: View, regularisation: float, n: int
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """At most n canonical directions of both modalities, as columns, and their correlations."""
+    (A, X), (B, Y) = images.whitened(regularisation), texts.whitened(regularisation)
+    left, correlations, right = np.linalg.svd(X.T @ Y, full_matrices=False)
+    k = min(n, int((correlations > LEAST_CORRELATION).sum()))
+    return A @ left[:, :k], B @ right[:k].T, correlations[:k]
 
 
 def view_of(X: Rows, kernel: str, n_anchors: int, rng: np.random.Generator, title: str) -> View:

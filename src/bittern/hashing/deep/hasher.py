@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 from abc import abstractmethod
@@ -21,12 +19,12 @@ from bittern.checks import (
     check_choice,
     check_count,
     check_number,
+    check_share,
     import_extra,
 )
 from bittern.errors import InputError
 from bittern.hashing.base import Bits, CodeLearner, Hasher, Rows
-from bittern.hashing.deep.images import AT_ONCE, ImageInputs, check_images
-from bittern.hashing.itq import ITQ
+from bittern.hashing.deep.images import VECTOR_NETWORKS, ImageInputs, check_images, image_logits
 from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
 from bittern.hashing.targets import Targets
 
@@ -40,7 +38,6 @@ PRECISIONS = ("single", "bfloat16")
 OPTIMISERS = ("adamw", "sgd")
 SCHEDULES = ("cosine", "constant")
 WATCH = 2**41  # a stream of random numbers that neither epochs nor variants use
-VECTOR_NETWORKS = ("linear", "mlp", "kernel")
 RATES = {"linear": 1e-2, "mlp": 1e-3, "kernel": 1e-2}
 RATE = 1e-3  # learning rate of the hash layer on an image network
 EPOCHS, STEPS = 50, 500  # defaults: train at least this long
@@ -225,6 +222,8 @@ class GradientTraining(CodeLearner):
         """Check the parameters of the training and the objective, and that PyTorch is installed."""
         title = self._title
         self._import_torch()
+        from bittern.hashing.deep.training import check_checkpoint
+
         for name, least in (("n_epochs", 1), ("n_steps", 1), ("batch_size", 2), ("patience", 1)):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), f"{title}: {name}", least)
@@ -238,35 +237,21 @@ class GradientTraining(CodeLearner):
                 f"{title}: patience needs a share of rows for validation, for example "
                 f"validation=0.1."
             )
-        self._check_checkpoint()
+        if self.checkpoint is not None:
+            check_checkpoint(self.checkpoint, self.random_state, title)
         check_choice(self.optimiser, f"{title}: optimiser", OPTIMISERS)
         check_choice(self.schedule, f"{title}: schedule", SCHEDULES)
         self._check_objective()
 
-    def _check_checkpoint(self) -> None:
-        """Fail early, not after the first epoch."""
-        if self.checkpoint is None:
-            return
-        if self.random_state is None:
-            raise InputError(
-                f"{self._title}: a checkpoint needs a random_state, to resume the same training."
-            )
-        if not Path(self.checkpoint).parent.is_dir():
-            path = os.fspath(self.checkpoint)
-            raise InputError(
-                f"{self._title}: checkpoint {path!r} is in a folder that does not exist."
-            )
-
     def _fingerprint(self, X: Any, targets: Targets) -> str:
         """A hash of everything that affects the result: parameters, and samples of the data."""
+        from bittern.hashing.deep.training import fingerprint
+
         parameters = {k: repr(v) for k, v in self.get_params(deep=False).items()}
         for name in ("checkpoint", "cache", "mirror"):  # they do not affect the training
             parameters.pop(name)
-        digest = hashlib.blake2b(json.dumps(parameters, sort_keys=True).encode(), digest_size=16)
         some = np.linspace(0, targets.n - 1, min(targets.n, 4096)).astype(np.intp)
-        for array in (*self._samples(X, some), targets.gains(some[:256], some)):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+        return fingerprint(parameters, *self._samples(X, some), targets.gains(some[:256], some))
 
     @property
     def _resume_hint(self) -> str:
@@ -392,24 +377,13 @@ class GradientHasher(GradientTraining, Hasher):
         return logits
 
     def _forward(self, X: Rows) -> Float32Array:
-        """Logits by the whole network, a few images at a time."""
-        torch = self._import_torch()
+        """Logits by the whole network."""
+        self._import_torch()
         from bittern.hashing.deep.layers import restore
 
         if self._restored is None:
             self._restored = restore(self._build(X[:1], pretrained=False), self.state_)
-        with torch.inference_mode():
-            outputs = self._outputs(X)
-            if self.mirror:
-                outputs = (outputs + self._outputs(X[:, :, ::-1])) / np.float32(2)
-            return outputs
-
-    def _outputs(self, X: Rows) -> Float32Array:
-        """Logits of a block of images, a few at a time."""
-        inputs = ImageInputs(X, np.arange(len(X)), self._restored, 0, 0, self.cache, self._title)
-        starts = range(0, len(X), AT_ONCE)
-        parts = [inputs.plain(np.arange(i, min(i + AT_ONCE, len(X)))) for i in starts]
-        return np.concatenate([self._restored.late(part).numpy() for part in parts])
+        return image_logits(self._restored, X, self.mirror, self.cache, self._title)
 
     def _network_and_inputs(
         self, X: Rows, train: PositionArray, seed: int
@@ -417,7 +391,7 @@ class GradientHasher(GradientTraining, Hasher):
         """The network before training, and the training rows as its inputs."""
         import torch
 
-        from bittern.hashing.deep.layers import to_tensor
+        from bittern.hashing.deep.layers import itq_weights, to_tensor
         from bittern.hashing.deep.training import VectorInputs
 
         with torch.random.fork_rng(devices=[]):
@@ -428,7 +402,7 @@ class GradientHasher(GradientTraining, Hasher):
             return network, inputs
         rows = self._scaled(X[train])
         if self.start == "itq":
-            network.hash.weight.data = to_tensor(self._itq_weights(rows))
+            network.hash.weight.data = to_tensor(itq_weights(rows, self.n_bits, self.random_state))
         return network, VectorInputs(to_tensor(rows), self._noise)
 
     def _build(self, sample: Rows, *, pretrained: bool) -> HashNetwork:
@@ -448,12 +422,6 @@ class GradientHasher(GradientTraining, Hasher):
         set_precision(trunk, self.precision, self._title)
         inputs = self._network_input(sample)
         return add_hash_layer(trunk, inputs, self.n_bits, self.dropout, self.frozen, self._title)
-
-    def _itq_weights(self, rows: Float32Array) -> Float32Array:
-        """The weights ``(n_bits, dim)`` of ITQ, scaled like random ones to logits of variance 1."""
-        projection = ITQ(self.n_bits, random_state=self.random_state).fit(rows).projection_
-        spread = (rows @ projection).std(axis=0)
-        return (projection / np.where(spread > 0, spread, 1)).T.astype(np.float32)
 
     def _learn_scale(self, X: Rows, train: PositionArray, rng: np.random.Generator) -> None:
         """Learn a kernel map's anchors, and the centre and scale of the first layer's inputs."""
@@ -482,7 +450,8 @@ class GradientHasher(GradientTraining, Hasher):
 
     def _checked(self, X: Any, reset: bool = False) -> Any:
         if reset:
-            self._check()
+            self._check_training()
+            self._check_layers()
         if self._takes_vectors:
             return super()._checked(X, reset)
         self._import_torch()
@@ -524,13 +493,10 @@ class GradientHasher(GradientTraining, Hasher):
     def __getstate__(self) -> Any:
         return {**super().__getstate__(), "_restored": None}
 
-    def _check(self) -> None:
-        """Check all parameters."""
-        self._check_training()
-        self._check_layers()
-
     def _check_layers(self) -> None:
         """Check the parameters of the network."""
+        from bittern.hashing.deep.layers import check_network
+
         title = self._title
         for name, least in (("hidden", 1), ("n_anchors", 1), ("frozen", 0), ("augment", 0)):
             check_count(getattr(self, name), f"{title}: {name}", least)
@@ -540,7 +506,7 @@ class GradientHasher(GradientTraining, Hasher):
         check_number(self.trunk_rate, f"{title}: trunk_rate", least=0)
         if self.learning_rate is not None:
             check_number(self.learning_rate, f"{title}: learning_rate", above=0)
-        _check_network(self.network, title)
+        check_network(self.network, title)
         check_choice(self.start, f"{title}: start", ("random", "itq"))
         check_choice(self.precision, f"{title}: precision", PRECISIONS)
         if self.mirror and (self._takes_vectors or self._is_own_module):
@@ -549,22 +515,3 @@ class GradientHasher(GradientTraining, Hasher):
             raise InputError(
                 f"{title}: start={self.start!r} is for one layer, network='linear' or 'kernel'."
             )
-
-
-def check_share(value: Any, name: str) -> None:
-    """Refuse anything but a number from 0 to less than 1."""
-    if not 0 <= check_number(value, name, least=0) < 1:
-        raise InputError(f"{name} must be less than 1, got {value}.")
-
-
-def _check_network(network: Any, title: str) -> None:
-    from torch.nn import Module
-
-    from bittern.networks import BACKBONES
-
-    names = [*VECTOR_NETWORKS, *BACKBONES]
-    if not isinstance(network, Module) and network not in names:
-        raise InputError(
-            f"{title}: network must be one of {', '.join(map(repr, names))}, "
-            f"or a torch.nn.Module, got {network!r}."
-        )

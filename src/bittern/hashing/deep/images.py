@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import PositionArray, check_array
+from bittern.checks import Float32Array, PositionArray, check_array
 from bittern.data.steps import is_lazy
 from bittern.errors import InputError
 from bittern.io.cache import ArrayCache, CachedArray
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from bittern.hashing.deep.layers import HashNetwork
 
+VECTOR_NETWORKS = ("linear", "mlp", "kernel")  # the others take images
 AT_ONCE = 8  # images that a network without gradients takes at a time, to fit in the caches
 VARIANTS = 2**40  # a stream of random numbers that no epoch uses
 
@@ -105,6 +106,29 @@ class ImageInputs:
                 variants.append(torch.cat(parts))
         self._network.train(mode)
         return torch.stack(variants).numpy()
+
+
+def image_logits(
+    network: Any,
+    images: NDArray[Any],
+    mirror: bool,
+    cache: str | os.PathLike[str] | None,
+    title: str,
+) -> Float32Array:
+    """Logits by a network in evaluation mode; with ``mirror``, their mean over mirror images."""
+    import torch
+
+    def outputs(some: NDArray[Any]) -> Float32Array:
+        inputs = ImageInputs(some, np.arange(len(some)), network, 0, 0, cache, title)
+        starts = range(0, len(some), AT_ONCE)
+        parts = [inputs.plain(np.arange(i, min(i + AT_ONCE, len(some)))) for i in starts]
+        return np.concatenate([network.late(part).numpy() for part in parts])
+
+    with torch.inference_mode():
+        found = outputs(images)
+        if mirror:
+            found = (found + outputs(images[:, :, ::-1])) / np.float32(2)
+        return found
 
 
 def shifted_and_mirrored(images: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:

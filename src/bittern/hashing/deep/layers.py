@@ -11,7 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bittern.checks import Float32Array
 from bittern.errors import InputError
+from bittern.hashing.deep.images import VECTOR_NETWORKS
+from bittern.hashing.itq import ITQ
 from bittern.networks import (
     BACKBONES,
     Backbone,
@@ -127,6 +130,23 @@ def vector_network(
     network = HashNetwork(nn.Sequential(*parts), n_in, n_bits, last, 0)
     network.fast = precision == "bfloat16"
     return network
+
+
+def itq_weights(rows: Float32Array, n_bits: int, random_state: int | None) -> Float32Array:
+    """The weights ``(n_bits, dim)`` of ITQ, scaled like random ones to logits of variance 1."""
+    projection = ITQ(n_bits, random_state=random_state).fit(rows).projection_
+    spread = (rows @ projection).std(axis=0)
+    return (projection / np.where(spread > 0, spread, 1)).T.astype(np.float32)
+
+
+def check_network(network: Any, title: str) -> None:
+    """Refuse anything but the name of a network, or a module."""
+    names = [*VECTOR_NETWORKS, *BACKBONES]
+    if not isinstance(network, nn.Module) and network not in names:
+        raise InputError(
+            f"{title}: network must be one of {', '.join(map(repr, names))}, "
+            f"or a torch.nn.Module, got {network!r}."
+        )
 
 
 def make_trunk(network: Any, size: int | None, pretrained: bool, title: str) -> nn.Module:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -77,6 +80,26 @@ class Checkpoint:
 
     path: Path
     fingerprint: str
+
+
+def check_checkpoint(path: str | os.PathLike[str], random_state: int | None, title: str) -> None:
+    """Fail early, not after the first epoch."""
+    if random_state is None:
+        raise InputError(
+            f"{title}: a checkpoint needs a random_state, to resume the same training."
+        )
+    if not Path(path).parent.is_dir():
+        raise InputError(
+            f"{title}: checkpoint {os.fspath(path)!r} is in a folder that does not exist."
+        )
+
+
+def fingerprint(parameters: Mapping[str, str], *arrays: NDArray[Any]) -> str:
+    """A hash of parameters and arrays."""
+    digest = hashlib.blake2b(json.dumps(parameters, sort_keys=True).encode(), digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 class Inputs(Protocol):
