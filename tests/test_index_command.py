@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 import bittern as bt
-from bittern.cli import main
 from bittern.features import FEATURES
 from bittern.hashing import HASHERS
 from bittern.store import building
@@ -52,19 +51,6 @@ def place(folder, tmp_path_factory):
     made = str(tmp_path_factory.mktemp("collections") / "photos.bittern")
     assert build(made, folder, features="rgb-moments") == (36, 0, 36)
     return made
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the command in this process: its exit code, what it printed, what it complained of."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["bittern", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return stop.value.code or 0, *capsys.readouterr()
-
-    return call
 
 
 def test_an_image_finds_images_of_its_colour(place, folder):

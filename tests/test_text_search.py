@@ -1,13 +1,11 @@
 """Words find images and images find words: ``bittern index create --texts`` and ``search``."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
 import bittern as bt
-from bittern.cli import main
 from bittern.data.export import write_folder
 from bittern.features import FEATURES
 from bittern.hashing.crossmodal import CCAITQ, CROSSMODAL
@@ -39,19 +37,6 @@ def place(photos, tmp_path_factory):
 def build(place, photos, hasher="cca-itq", texts="captions.csv", **options):
     recipe = building.make_recipe(hasher, 16, features="hsv-global", texts="bag-of-words")
     return building.build_collection(str(place), photos, recipe, texts=texts, **options)
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the command in this process: its exit code, what it printed, what it complained of."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["bittern", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return stop.value.code or 0, *capsys.readouterr()
-
-    return call
 
 
 def by_hand(place, photos, **query):

@@ -1,12 +1,9 @@
 """Datasets written as folders."""
 
-import sys
-
 import numpy as np
 import pytest
 
 import bittern as bt
-from bittern.cli import main
 from bittern.data import Dataset
 from bittern.data.export import write_folder
 from bittern.data.readers import folder
@@ -52,14 +49,11 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         write_folder(bt.load("digits"), tmp_path / "pixels", image="pixels")
 
 
-def test_the_command_does_the_same(tmp_path, monkeypatch, capsys):
+def test_the_command_does_the_same(tmp_path, run):
     out = tmp_path / "out"
-    arguments = ["data", "export", "captions", str(out), "--option", "n=3"]
-    monkeypatch.setattr(sys, "argv", ["bittern", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert not stop.value.code
-    assert capsys.readouterr().out == f"{out}: 3 images.\n"
+    code, said, err = run("data", "export", "captions", out, "--option", "n=3")
+    assert code == 0, err
+    assert said == f"{out}: 3 images.\n"
     assert sorted(path.name for path in out.iterdir()) == [
         "00000.png", "00001.png", "00002.png", "captions.csv", "manifest.csv",
     ]  # fmt: skip
