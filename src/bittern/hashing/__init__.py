@@ -79,13 +79,14 @@ _classes = [globals()[name] for name in __all__[: __all__.index("HASHERS")]]
 #: Every method by its name.
 HASHERS: Registry[type[Hasher]] = Registry("hasher", {kind.name: kind for kind in _classes})
 
+_LATER = {"crossmodal": "bittern.hashing.crossmodal"}
 _NEED_TORCH = {"backbones": "bittern.networks", "objectives": "bittern.hashing.objectives"}
 
 
 def __getattr__(name: str) -> Any:
     """The modules that are imported when first used."""
-    if name == "crossmodal":
-        return import_module("bittern.hashing.crossmodal")
+    if name in _LATER:
+        return import_module(_LATER[name])
     if name in _NEED_TORCH:
         import_extra("torch", "PyTorch", "deep", f"bt.hashing.{name}")
         return import_module(_NEED_TORCH[name])
