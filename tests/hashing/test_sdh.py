@@ -7,7 +7,7 @@ import pytest
 from blobs import KINDS, TAGS, X, Y
 
 import bittern as bt
-from bittern.hashing import sdh
+from bittern.hashing.discrete_codes import DiscreteProblem, RidgeMap, discrete_step
 from bittern.hashing.sdh import SDH
 
 
@@ -22,19 +22,22 @@ def small_problem(n=20, m=4, c=3, nu=0.3, penalty=0.5, random_state=0):
     values, labels = rng.standard_normal((n, m)), rng.random((n, c))
     values -= values.mean(axis=0)
     B = np.where(rng.random((n, 5)) < 0.5, -1.0, 1.0)
-    return sdh._Problem(values, labels, nu, penalty), B, (values, labels, nu, penalty)
+    problem = DiscreteProblem([RidgeMap(values, 0.01)], [nu], labels, penalty)
+    return problem, B, (values, labels, nu, penalty)
 
 
 def test_the_classifier_and_the_hash_function_are_best_for_the_codes():
     problem, B, about = small_problem()
     state = problem.solve(B)
-    assert state.objective == pytest.approx(objective(B, state.W, state.P, state.p, *about))
+    ((P, p),) = state.functions
+    assert state.objective == pytest.approx(objective(B, state.W, P, p, *about))
     rng = np.random.default_rng(1)
     for name in ("W", "P", "p"):
         for _ in range(10):
-            step = 1e-3 * rng.standard_normal(getattr(state, name).shape)
+            parts = {"W": state.W, "P": P, "p": p}
+            step = 1e-3 * rng.standard_normal(parts[name].shape)
             for way in (-1, 1):
-                parts = {"W": state.W, "P": state.P, "p": state.p}
+                parts = {"W": state.W, "P": P, "p": p}
                 parts[name] = parts[name] + way * step
                 assert objective(B, *parts.values(), *about) > state.objective
 
@@ -44,11 +47,12 @@ def test_a_discrete_step_ends_where_no_other_column_is_better(random_state):
     problem, B, about = small_problem(n=6, random_state=random_state)
     state = problem.solve(B)
     values, labels, nu, _ = about
-    linear = labels @ state.W.T + nu * (values @ state.P + state.p)
-    found = sdh.discrete_step(B, state.W, linear)
+    ((P, p),) = state.functions
+    linear = labels @ state.W.T + nu * (values @ P + p)
+    found = discrete_step(B, state.W, linear)
 
     def cost(B):
-        return objective(B, state.W, state.P, state.p, *about)
+        return objective(B, state.W, P, p, *about)
 
     assert set(np.unique(found)) <= {-1, 1}
     assert cost(found) <= cost(B)
@@ -104,7 +108,7 @@ def test_a_stop_leaves_the_codes_of_the_last_iteration(monkeypatch):
         yield from list(steps)[:2]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sdh, "track", interrupted)
+    monkeypatch.setattr("bittern.hashing.sdh.track", interrupted)
     with pytest.warns(UserWarning, match="SDH: stopped early"):
         stopped = SDH(n_bits=6, n_iter=9).fit(X, Y)
     monkeypatch.undo()

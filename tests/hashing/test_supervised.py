@@ -11,6 +11,7 @@ import pytest
 import bittern as bt
 from bittern.hashing import BRE, KSH, SDH, FastHash, MACHash, StructHash, Targets
 from bittern.hashing.bre import DistancePairs, Embedding, _sweep
+from bittern.hashing.discrete_codes import discrete_step
 from bittern.hashing.graph_cuts import (
     AffinityPairs,
     choose_bits,
@@ -21,7 +22,6 @@ from bittern.hashing.graph_cuts import (
     set_weights,
 )
 from bittern.hashing.machash import AuxiliaryCoordinates
-from bittern.hashing.sdh import discrete_step
 from bittern.hashing.trees import Forest
 
 blobs = partial(rows_in_blobs.blobs, n=150, dim=8, gap=4.0)

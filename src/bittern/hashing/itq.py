@@ -60,14 +60,14 @@ def rotations(
     yield R
     for _ in track(range(n_iter), title):
         B = np.where(positive, 1.0, -1.0)
-        R = _orthogonal(V.T @ B)
+        R = nearest_orthogonal(V.T @ B)
         yield R
         before, positive = positive, V @ R > 0
         if np.array_equal(before, positive):
             break
 
 
-def _orthogonal(M: Float64Array) -> Float64Array:
+def nearest_orthogonal(M: Float64Array) -> Float64Array:
     """The matrix with orthonormal rows nearest to M ``(r, n_bits)``: orthogonal Procrustes."""
     left, _, right = np.linalg.svd(M, full_matrices=False)
     return left @ right

@@ -81,27 +81,14 @@ def canonical_directions(
 
     V ``(n, r)`` are principal components: centred, uncorrelated, none of them constant.
     """
-    scale = _scales(V, regularisation)
+    scale = equal_scales(V, regularisation)
     left, correlations, _ = np.linalg.svd((V * scale).T @ _whitened(Y), full_matrices=False)
     k = int((correlations > LEAST_CORRELATION).sum())
     return scale[:, None] * left[:, :k], correlations[:k]
 
 
-def canonical_pairs(
-    V: Float64Array, T: Float64Array, regularisation: float
-) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Canonical directions of V ``(r, k)`` and of T ``(s, k)``, and correlations ``(k,)``.
-
-    Both are principal components: centred, uncorrelated, none of them constant.
-    """
-    a, b = _scales(V, regularisation), _scales(T, regularisation)
-    left, correlations, right = np.linalg.svd((V * a).T @ (T * b), full_matrices=False)
-    k = int((correlations > LEAST_CORRELATION).sum())
-    return a[:, None] * left[:, :k], b[:, None] * right[:k].T, correlations[:k]
-
-
-def _scales(V: Float64Array, regularisation: float) -> Float64Array:
-    """What makes the sum of squares of each column 1, but for the regularisation."""
+def equal_scales(V: Float64Array, regularisation: float) -> Float64Array:
+    """Factors that make the sum of squares of each column 1, but for the regularisation."""
     squares = (V**2).sum(axis=0)
     return 1 / np.sqrt(squares + regularisation * squares.mean()) if len(squares) else squares
 

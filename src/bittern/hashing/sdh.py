@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from bittern.checks import Float64Array, check_count, check_number
 from bittern.hashing.base import Bits, Rows
+from bittern.hashing.discrete_codes import DiscreteProblem, RidgeMap, random_codes
 from bittern.hashing.kernel_maps import (
     KernelHasher,
     choose_anchors,
@@ -21,7 +20,6 @@ from bittern.hashing.targets import Targets
 from bittern.progress import track
 
 RIDGE = 1e-2  # δ
-MAX_ROUNDS = 10  # of a discrete step, over all bits
 
 
 class SDH(KernelHasher):
@@ -90,17 +88,19 @@ class SDH(KernelHasher):
         mean = np.exp(values, out=values).mean(axis=0)
         values -= mean
         Y = targets.indicators(rng).astype(np.float64)
-        problem = _Problem(values, Y, float(self.nu), float(self.penalty))
-        solution = problem.solve(np.where(rng.random((len(X), self.n_bits)) < 0.5, -1.0, 1.0))
+        maps, weights = [RidgeMap(values, RIDGE)], [float(self.nu)]
+        problem = DiscreteProblem(maps, weights, Y, float(self.penalty))
+        solution = problem.solve(random_codes(len(X), self.n_bits, rng))
         objectives = [solution.objective]
         for _ in track(range(self.n_iter), f"{self._title}: learning the codes"):
             solution = problem.improve(solution)
             objectives.append(solution.objective)
+            ((P, p),) = solution.functions
             self._keep(
                 anchors_=anchors,
                 width_=width,
                 mean_=np.append(mean, 0),
-                projection_=np.vstack((solution.P, solution.p)),
+                projection_=np.vstack((P, p)),
                 objectives_=np.array(objectives),
             )
 
@@ -115,60 +115,3 @@ class SDH(KernelHasher):
     def _bits(self, X: Rows) -> Bits:
         values = with_ones(gaussian(X, self.anchors_, self.width_))
         return sides(values, self.mean_, self.projection_)
-
-
-@dataclass(frozen=True)
-class _Solution:
-    """Codes, and the best classifier and hash function for them."""
-
-    B: Float64Array  # (n, n_bits)
-    W: Float64Array  # (n_bits, c)
-    P: Float64Array  # (m, n_bits)
-    p: Float64Array  # (n_bits,)
-    objective: float
-
-
-class _Problem:
-    """Columns Φ with means 0, labels Y, and the weights ν and λ."""
-
-    def __init__(self, values: Float64Array, Y: Float64Array, nu: float, penalty: float) -> None:
-        from scipy.linalg import cho_factor
-
-        gram = values.T @ values
-        gram[np.diag_indices_from(gram)] += RIDGE
-        self._factor = cho_factor(gram, overwrite_a=True)
-        self._values, self._Y, self._nu, self._penalty = values, Y, nu, penalty
-
-    def solve(self, B: Float64Array) -> _Solution:
-        """The best W, P and p for these codes."""
-        from scipy.linalg import cho_solve, solve
-
-        gram = B.T @ B + self._penalty * np.eye(B.shape[1])
-        W = solve(gram, B.T @ self._Y, assume_a="pos")
-        P, p = cho_solve(self._factor, self._values.T @ B), B.mean(axis=0)
-        classified = np.square(self._Y - B @ W).sum() + self._penalty * np.square(W).sum()
-        hashed = np.square(B - self._values @ P - p).sum() + RIDGE * np.square(P).sum()
-        return _Solution(B, W, P, p, float(classified + self._nu * hashed))
-
-    def improve(self, last: _Solution) -> _Solution:
-        """The best of a discrete step from zeros, one from the last codes, and ``last`` itself."""
-        linear = self._Y @ last.W.T + self._nu * (self._values @ last.P + last.p)
-        starts = np.zeros_like(last.B), last.B
-        found = [self.solve(discrete_step(start, last.W, linear)) for start in starts]
-        return min(*found, last, key=lambda solution: solution.objective)
-
-
-def discrete_step(B: Float64Array, W: Float64Array, linear: Float64Array) -> Float64Array:
-    """Codes that minimise ‖B W‖² - 2 Σ linear · B in each column, after at most ten rounds."""
-    B, gram = np.array(B, order="F"), W @ W.T
-    for _ in range(MAX_ROUNDS):
-        changed = False
-        for k in range(B.shape[1]):
-            pull = linear[:, k] - B @ gram[:, k] + B[:, k] * gram[k, k]
-            pull = np.where(pull == 0, B[:, k], pull)
-            column = np.where(pull < 0, -1.0, 1.0)
-            changed |= bool((column != B[:, k]).any())
-            B[:, k] = column
-        if not changed:
-            break
-    return B

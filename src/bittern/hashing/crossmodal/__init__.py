@@ -12,12 +12,17 @@ from __future__ import annotations
 
 from bittern.hashing.crossmodal.base import CrossModalHasher
 from bittern.hashing.crossmodal.cca_itq import CCAITQ
+from bittern.hashing.crossmodal.cmfh import CMFH
 from bittern.hashing.crossmodal.cmssh import CMSSH
 from bittern.hashing.crossmodal.crh import CRH
 from bittern.hashing.crossmodal.cvh import CVH
+from bittern.hashing.crossmodal.dch import DCH
+from bittern.hashing.crossmodal.dlfh import DLFH
 from bittern.hashing.crossmodal.imh import IMH
 from bittern.hashing.crossmodal.pdh import PDH
 from bittern.hashing.crossmodal.rcmh import RCMH
+from bittern.hashing.crossmodal.scm import SCM
+from bittern.hashing.crossmodal.scratch import SCRATCH
 from bittern.registry import Registry
 
 __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
@@ -28,6 +33,11 @@ __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "CRH",
     "RCMH",
     "CCAITQ",
+    "CMFH",
+    "SCM",
+    "DCH",
+    "SCRATCH",
+    "DLFH",
     "CROSSMODAL",
     "CrossModalHasher",
 ]

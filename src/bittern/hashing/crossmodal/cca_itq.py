@@ -6,9 +6,8 @@ import numpy as np
 
 from bittern.checks import check_count, check_number
 from bittern.hashing.base import Rows
-from bittern.hashing.crossmodal.projections import ProjectionHasher, View
+from bittern.hashing.crossmodal.projections import ProjectionHasher, View, canonical_pairs
 from bittern.hashing.itq import rotations
-from bittern.hashing.itq_cca import canonical_pairs
 from bittern.hashing.targets import Targets
 
 
@@ -50,14 +49,12 @@ class CCAITQ(ProjectionHasher):
         check_count(self.n_iter, f"{self._title}: n_iter")
         rng = self._generator()
         views = View.linear(images), View.linear(texts)
-        (a, V), (b, T) = (view.principal() for view in views)
-        W_images, W_texts, correlations = canonical_pairs(V, T, self.regularisation)
-        k = min(self.n_bits, len(correlations))
-        W_images, W_texts = (W[:, :k] * correlations[:k] for W in (W_images, W_texts))
-        both = np.vstack((V @ W_images, T @ W_texts))
+        W, V, correlations = canonical_pairs(*views, self.regularisation, self.n_bits)
+        W, V = W * correlations, V * correlations
+        both = np.vstack((views[0].features @ W, views[1].features @ V))
         for R in rotations(both, self.n_bits, self.n_iter, rng, f"{self._title}: rotating"):
             self._keep(
-                image_function_=views[0].function(a @ W_images @ R),
-                text_function_=views[1].function(b @ W_texts @ R),
-                n_directions_=k,
+                image_function_=views[0].function(W @ R),
+                text_function_=views[1].function(V @ R),
+                n_directions_=len(correlations),
             )

@@ -8,8 +8,7 @@ import numpy as np
 
 from bittern.checks import check_number
 from bittern.hashing.base import Rows
-from bittern.hashing.crossmodal.projections import ProjectionHasher, View
-from bittern.hashing.itq_cca import canonical_pairs
+from bittern.hashing.crossmodal.projections import ProjectionHasher, View, canonical_pairs
 from bittern.hashing.targets import Targets
 
 
@@ -41,7 +40,7 @@ class CVH(ProjectionHasher):
     n_directions_: int
 
     def __init__(
-        self, n_bits: int = 32, *, regularisation: float = 1e-4, random_state: int | None = 0
+        self, n_bits: int = 32, *, regularisation: float = 1.0, random_state: int | None = 0
     ):
         self.n_bits = n_bits
         self.regularisation = regularisation
@@ -50,19 +49,18 @@ class CVH(ProjectionHasher):
     def _fit(self, images: Rows, texts: Rows, targets: Targets | None) -> None:
         check_number(self.regularisation, f"{self._title}: regularisation", above=0)
         views = View.linear(images), View.linear(texts)
-        (a, V), (b, T) = (view.principal() for view in views)
-        W_images, W_texts, correlations = canonical_pairs(V, T, self.regularisation)
-        k = min(self.n_bits, len(correlations))
+        W, V, correlations = canonical_pairs(*views, self.regularisation, self.n_bits)
+        k = len(correlations)
         if k < self.n_bits:
             warnings.warn(
                 f"{self._title}: images of {images.shape[1]:,} columns and texts of "
                 f"{texts.shape[1]:,} have {k} correlated directions; the other "
                 f"{self.n_bits - k} of {self.n_bits} bits are 0 for every row.",
-                stacklevel=5,
+                stacklevel=6,
             )
         padding = ((0, 0), (0, self.n_bits - k))
         self._keep(
-            image_function_=views[0].function(np.pad(a @ W_images[:, :k], padding)),
-            text_function_=views[1].function(np.pad(b @ W_texts[:, :k], padding)),
+            image_function_=views[0].function(np.pad(W, padding)),
+            text_function_=views[1].function(np.pad(V, padding)),
             n_directions_=k,
         )

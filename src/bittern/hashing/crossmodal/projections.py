@@ -8,13 +8,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float64Array, check_choice, check_count
+from bittern.checks import Float64Array, check_choice, check_count, check_number
 from bittern.hashing.base import Bits, Rows
 from bittern.hashing.crossmodal.base import CrossModalHasher, Modality
+from bittern.hashing.discrete_codes import RidgeMap
+from bittern.hashing.itq_cca import LEAST_CORRELATION, equal_scales
 from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
 from bittern.hashing.linear import principal_axes, sides
 
-KERNELS = ("linear", "rbf")
+RIDGES = {"linear": 0.1, "rbf": 1e-3}  # kernels, and the best ridge on held-out training rows
 
 
 class ProjectionHasher(CrossModalHasher):
@@ -73,6 +75,19 @@ class View:
         axes = axes[:, : np.count_nonzero(variances)]
         return axes, self.features @ axes
 
+    def whitened(self, regularisation: float) -> tuple[Float64Array, Float64Array]:
+        """A map ``(m, r)`` to uncorrelated columns of equal size, and the features in them.
+
+        Small columns stay smaller: ``regularisation``, times the mean, is added to their squares.
+        """
+        axes, V = self.principal()
+        scales = equal_scales(V, regularisation)
+        return axes * scales, V * scales
+
+    def ridge_map(self, ridge: float) -> RidgeMap:
+        """Regression on the features without a constant; δ is ``ridge`` times the rows."""
+        return RidgeMap(self.features, ridge * len(self.features), constant=False)
+
     def function(
         self, projection: Float64Array, intercept: Float64Array | None = None
     ) -> dict[str, NDArray[Any]]:
@@ -83,8 +98,27 @@ class View:
         return {**arrays, **self.kernel}
 
 
-def view_of(X: Rows, kernel: str, n_anchors: int, rng: np.random.Generator, title: str) -> View:
-    """The features of a modality for the options ``kernel`` and ``n_anchors`` of a method."""
-    check_choice(kernel, f"{title}: kernel", KERNELS)
+def canonical_pairs(
+    images: View, texts: View, regularisation: float, n: int
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """At most n canonical directions of both modalities, as columns, and their correlations."""
+    (A, X), (B, Y) = images.whitened(regularisation), texts.whitened(regularisation)
+    left, correlations, right = np.linalg.svd(X.T @ Y, full_matrices=False)
+    k = min(n, int((correlations > LEAST_CORRELATION).sum()))
+    return A @ left[:, :k], B @ right[:k].T, correlations[:k]
+
+
+def make_views(
+    images: Rows, texts: Rows, kernel: str, n_anchors: int, rng: np.random.Generator, title: str
+) -> tuple[View, View]:
+    """The features of both modalities for the options ``kernel`` and ``n_anchors`` of a method."""
+    check_choice(kernel, f"{title}: kernel", tuple(RIDGES))
     check_count(n_anchors, f"{title}: n_anchors")
-    return View.linear(X) if kernel == "linear" else View.rbf(X, n_anchors, rng)
+    if kernel == "linear":
+        return View.linear(images), View.linear(texts)
+    return View.rbf(images, n_anchors, rng), View.rbf(texts, n_anchors, rng)
+
+
+def choose_ridge(ridge: float | None, kernel: str, title: str) -> float:
+    """The option ``ridge`` of a method, or what suits the features if it is None."""
+    return RIDGES[kernel] if ridge is None else check_number(ridge, f"{title}: ridge", above=0)
