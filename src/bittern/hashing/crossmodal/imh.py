@@ -32,8 +32,8 @@ class IMH(ProjectionHasher):
     Rows of a modality get :math:`W_m = (X_m^\top X_m + \beta_m I)^{-1} X_m^\top F`, and a bit is 1
     above the median of the training rows.
 
-    λ is ``smoothness``; :math:`\beta_m` is ``regularisation`` times the mean nonzero eigenvalue of
-    :math:`X_m^\top X_m`.  The original also takes items without a partner; this is its solution for
+    λ is ``smoothness``; :math:`\beta_m` is ``ridge`` times the number of rows, for features with a
+    mean square of 1.  The original also takes items without a partner; this is its solution for
     pairs.  There are n - 1 eigenvectors for n rows; bits beyond are 0 for every row.
 
     Reference: [Song-Yang-Yang-Huang-Shen-2013].
@@ -47,14 +47,14 @@ class IMH(ProjectionHasher):
         *,
         smoothness: float = 1.0,
         n_neighbours: int = 5,
-        regularisation: float = 1.0,
+        ridge: float = 0.1,
         n_rows: int = 2000,
         random_state: int | None = 0,
     ):
         self.n_bits = n_bits
         self.smoothness = smoothness
         self.n_neighbours = n_neighbours
-        self.regularisation = regularisation
+        self.ridge = ridge
         self.n_rows = n_rows
         self.random_state = random_state
 
@@ -63,29 +63,21 @@ class IMH(ProjectionHasher):
 
         check_number(self.smoothness, f"{self._title}: smoothness", least=0)
         check_count(self.n_neighbours, f"{self._title}: n_neighbours")
-        check_number(self.regularisation, f"{self._title}: regularisation", above=0)
         check_count(self.n_rows, f"{self._title}: n_rows")
+        check_number(self.ridge, f"{self._title}: ridge", above=0)
         rng = self._generator()
         rows = np.sort(rng.permutation(len(images))[: self.n_rows])
         views = [View.linear(part[rows]) for part in (images, texts)]
-        solvers = [self._solver(view.features) for view in views]
         total = np.full((len(rows), len(rows)), LARGE)  # moves the constant function to the end
-        for view, solver in zip(views, solvers, strict=True):
-            total += unpredictable(view.features, solver)
+        for view in views:
+            total += unpredictable(view, self.ridge)
             total += self.smoothness * laplacian(view.features, self.n_neighbours)
         n = max(1, min(self.n_bits, len(rows) - 1))
         F = eigh(total, subset_by_index=(0, n - 1))[1]
-        functions = [
-            self._function(view, solver @ F) for view, solver in zip(views, solvers, strict=True)
-        ]
-        self._keep(image_function_=functions[0], text_function_=functions[1])
-
-    def _solver(self, X: Float64Array) -> Float64Array:
-        """(X'X + βI)⁻¹ X', which regresses functions of the rows on them."""
-        values = np.linalg.svd(X, compute_uv=False) ** 2
-        beta = self.regularisation * (values.sum() / max(1, np.linalg.matrix_rank(X))) or 1.0
-        solver: Float64Array = np.linalg.solve(X.T @ X + beta * np.eye(X.shape[1]), X.T)
-        return solver
+        image, text = (
+            self._function(view, view.ridge_map(self.ridge).solve(F)[0]) for view in views
+        )
+        self._keep(image_function_=image, text_function_=text)
 
     def _function(self, view: View, W: Float64Array) -> dict[str, Any]:
         """The hash function with medians as thresholds, and constant bits up to ``n_bits``."""
@@ -94,9 +86,10 @@ class IMH(ProjectionHasher):
         return view.function(np.pad(W, ((0, 0), (0, missing))), np.pad(-median, (0, missing)))
 
 
-def unpredictable(X: Float64Array, solver: Float64Array) -> Float64Array:
-    """The matrix A: I minus the regression on the rows."""
-    return np.eye(len(X)) - X @ solver
+def unpredictable(view: View, ridge: float) -> Float64Array:
+    """The matrix A: I minus the regression on the features."""
+    unit = np.eye(len(view.features))
+    return unit - view.features @ view.ridge_map(ridge).solve(unit)[0]
 
 
 def laplacian(X: Float64Array, n_neighbours: int) -> Float64Array:

@@ -8,6 +8,7 @@ from bittern.checks import check_count, check_number
 from bittern.hashing.base import Bits, Rows
 from bittern.hashing.classifiers import bit_classifiers, signs
 from bittern.hashing.crossmodal.projections import ProjectionHasher, View, canonical_pairs
+from bittern.hashing.itq import nearest_orthogonal
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
@@ -27,7 +28,8 @@ class PDH(ProjectionHasher):
     Canonical directions are those of :class:`~bittern.hashing.crossmodal.CVH`, with
     ``regularisation``.  If there are fewer than bits, the canonical variables are first multiplied
     by a random matrix with orthonormal rows.  The machines have the squared hinge loss, by
-    LIBLINEAR.  Written from memory of the paper, which was not at hand.
+    LIBLINEAR, on features scaled to a mean square length of 1.  Written from memory of the paper,
+    which was not at hand.
 
     Reference: [Rastegari-Choi-Fakhraei-Daume-Davis-2013].
     """
@@ -39,7 +41,7 @@ class PDH(ProjectionHasher):
         n_bits: int = 32,
         *,
         n_iter: int = 5,
-        C: float = 1.0,
+        C: float = 10.0,
         regularisation: float = 1.0,
         random_state: int | None = 0,
     ):
@@ -65,17 +67,14 @@ class PDH(ProjectionHasher):
 
     def _start(self, images: View, texts: View, rng: np.random.Generator) -> Bits:
         """Signs of the canonical variables of the texts."""
-        _, V, correlations = canonical_pairs(images, texts, self.regularisation, self.n_bits)
-        variables = texts.features @ (V * correlations)
-        r = variables.shape[1]
-        if r < self.n_bits:
-            variables = (
-                variables @ np.linalg.qr(rng.standard_normal((self.n_bits, self.n_bits)))[0][:r]
-            )
+        _, W, correlations = canonical_pairs(images, texts, self.regularisation, self.n_bits)
+        variables = texts.features @ (W * correlations)
+        if (r := variables.shape[1]) < self.n_bits:
+            rotation = np.linalg.qr(rng.standard_normal((self.n_bits, self.n_bits)))[0]
+            variables = variables @ rotation[:r]
         return variables > 0
 
 
 def decorrelated(bits: Bits) -> Bits:
     """The signs of the nearest matrix with orthonormal columns, or rows if there are fewer."""
-    left, _, right = np.linalg.svd(signs(bits), full_matrices=False)
-    return left @ right > 0
+    return nearest_orthogonal(signs(bits)) > 0

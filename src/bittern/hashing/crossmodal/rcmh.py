@@ -8,7 +8,7 @@ from bittern.hashing.classifiers import (
     check_regularisation,
     regularised_classifiers,
 )
-from bittern.hashing.crossmodal.projections import ProjectionHasher, view_of
+from bittern.hashing.crossmodal.projections import ProjectionHasher, make_views
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
@@ -62,9 +62,7 @@ class RCMH(ProjectionHasher):
         assert targets is not None
         check_regularisation(self._title, self.alpha, self.n_iter, self.C)
         rng = self._generator()
-        image, text = (
-            view_of(X, self.kernel, self.n_anchors, rng, self._title) for X in (images, texts)
-        )
+        image, text = make_views(images, texts, self.kernel, self.n_anchors, rng, self._title)
         start = text.features @ rng.standard_normal((text.features.shape[1], self.n_bits)) > 0
         steps = regularised_classifiers(text.features, start, targets, self.alpha, self.C, rng)
         for _ in track(range(self.n_iter), f"{self._title}: learning the bits"):
