@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from bittern.checks import Float64Array, check_count, check_number
@@ -19,7 +21,32 @@ LEAST_GAIN = 1e-12  # of the objective
 NEIGHBOURS, SAMPLE = 50, 100  # that a ball holds on average; rows that estimate its radius
 
 
-class NPQ(ThermometerHasher):
+class NeighbourHasher(ThermometerHasher):
+    """Thermometers whose thresholds keep similar rows together."""
+
+    beta: float
+    n_rows: int
+
+    @property
+    def _takes_y(self) -> bool:
+        return True
+
+    def _neighbourhoods(
+        self, X: Rows, targets: Targets | None, n_dimensions: int
+    ) -> tuple[LinearHasher, Iterator[Neighbourhood]]:
+        """The fitted projection, and the similar rows along each of its dimensions."""
+        check_number(self.beta, f"{self._title}: beta", above=0)
+        check_count(self.n_rows, f"{self._title}: n_rows")
+        hasher, Z, rounding = self._project(X, targets, n_dimensions)
+        rows, pairs = similar_pairs(X, targets, self.n_rows, self._generator())
+        columns = list(zip(Z[rows].T, rounding, strict=True))
+        return hasher, (
+            Neighbourhood.of(Levels.of(z, error), pairs, self.beta)
+            for z, error in track(columns, f"{self._title}: placing thresholds")
+        )
+
+
+class NPQ(NeighbourHasher):
     r"""Neighbourhood-preserving quantisation: similar rows fall into the same region.
 
     Each projected dimension has :math:`2^q - 1` thresholds and so :math:`2^q` regions.  "In the
@@ -72,26 +99,16 @@ class NPQ(ThermometerHasher):
         self.n_rows = n_rows
         self.random_state = random_state
 
-    @property
-    def _takes_y(self) -> bool:
-        return True
-
     def _fit(self, X: Rows, targets: Targets | None) -> None:
         check_count(self.bits_per_dimension, f"{self._title}: bits_per_dimension", 1, MOST_BITS)
-        alpha = check_number(self.alpha, f"{self._title}: alpha", least=0)
-        if alpha > 1:
-            raise InputError(f"{self._title}: alpha must be at most 1, got {alpha:g}.")
-        check_number(self.beta, f"{self._title}: beta", above=0)
-        check_count(self.n_rows, f"{self._title}: n_rows")
+        if check_number(self.alpha, f"{self._title}: alpha", least=0) > 1:
+            raise InputError(f"{self._title}: alpha must be at most 1, got {self.alpha:g}.")
         sizes = n_thresholds(self._even_allocation(self.bits_per_dimension))
-        hasher, Z, rounding = self._project(X, targets, len(sizes))
-        rows, pairs = similar_pairs(X, targets, self.n_rows, self._generator())
-        thresholds = []
-        columns = zip(Z[rows].T, rounding, sizes, strict=True)
-        for z, error, n in track(list(columns), f"{self._title}: placing thresholds"):
-            levels = Levels.of(z, error)
-            neighbours = Neighbourhood.of(levels, pairs, self.beta)
-            thresholds.append(levels.thresholds(best_cuts(neighbours, n, alpha), n))
+        hasher, neighbourhoods = self._neighbourhoods(X, targets, len(sizes))
+        thresholds = [
+            one.levels.thresholds(best_cuts(one, n, self.alpha), n)
+            for one, n in zip(neighbourhoods, sizes, strict=True)
+        ]
         self._keep_thresholds(hasher, thresholds)
 
 
