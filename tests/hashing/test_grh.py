@@ -104,7 +104,8 @@ def test_a_kernel_separates_what_no_hyperplane_does():
 
 def test_codes_are_better_than_those_it_starts_from():
     truth = bt.Relevance.from_classes(Y, Y)
-    start, learned = ITQ(12).fit(X).encode(X), GRH(12, start="itq").fit(X, Y).encode(X)
+    hard = X + np.random.default_rng(0).normal(0, 2, X.shape)
+    start, learned = ITQ(12).fit(hard).encode(hard), GRH(12, start="itq").fit(hard, Y).encode(hard)
     before, after = (
         bt.evaluate(codes, codes, truth, ["ap"])["ap"].mean for codes in (start, learned)
     )
