@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import Float64Array
 from bittern.registry import Registry
 
-Plane = NDArray[np.float64]  # (h, w)
 Colour = tuple[int, int, int]
 FINE = 3  # sub-pixels per side of a pixel
 SHADE = 0.45  # brightness of the darker part of a pattern
@@ -29,7 +29,7 @@ class Mark:
     fill: str = "plain"
 
 
-def draw(canvas: Plane, mark: Mark) -> None:
+def draw(canvas: Float64Array, mark: Mark) -> None:
     """Paint a mark on a ``(side, side, 3)`` canvas of values 0 … 255."""
     side, reach = len(canvas), int(np.ceil(mark.radius)) + 1
     top, left = max(0, int(mark.y) - reach), max(0, int(mark.x) - reach)
@@ -46,60 +46,60 @@ def draw(canvas: Plane, mark: Mark) -> None:
     part += inside[..., None] * (paint - part)
 
 
-def pattern(side: int, fill: str, colour: Colour, contrast: float) -> Plane:
+def pattern(side: int, fill: str, colour: Colour, contrast: float) -> Float64Array:
     """A canvas of one colour, with a faint pattern on it."""
     rows, columns = np.meshgrid(*[np.linspace(-2, 2, side)] * 2, indexing="ij")
     light = np.where(FILLS[fill](columns, rows), 1.0, 1.0 - contrast)
     return light[..., None] * np.array(colour, np.float64)
 
 
-def _sub_pixels(start: int, stop: int) -> Plane:
+def _sub_pixels(start: int, stop: int) -> Float64Array:
     return start + (np.arange((stop - start) * FINE) + 0.5) / FINE - 0.5
 
 
-def _pixels(fine: Plane) -> Plane:
+def _pixels(fine: Float64Array) -> Float64Array:
     """Means over the sub-pixels of each pixel."""
     height, width = fine.shape[0] // FINE, fine.shape[1] // FINE
-    means: Plane = fine.reshape(height, FINE, width, FINE).mean(axis=(1, 3))
+    means: Float64Array = fine.reshape(height, FINE, width, FINE).mean(axis=(1, 3))
     return means
 
 
-def _circle(u: Plane, v: Plane) -> NDArray[np.bool_]:
+def _circle(u: Float64Array, v: Float64Array) -> NDArray[np.bool_]:
     return u**2 + v**2 < 0.9
 
 
-def _ring(u: Plane, v: Plane) -> NDArray[np.bool_]:
+def _ring(u: Float64Array, v: Float64Array) -> NDArray[np.bool_]:
     return _circle(u, v) & (u**2 + v**2 > 0.3)
 
 
-def _square(u: Plane, v: Plane) -> NDArray[np.bool_]:
+def _square(u: Float64Array, v: Float64Array) -> NDArray[np.bool_]:
     return np.maximum(np.abs(u), np.abs(v)) < 0.75
 
 
-def _triangle(u: Plane, v: Plane) -> NDArray[np.bool_]:
+def _triangle(u: Float64Array, v: Float64Array) -> NDArray[np.bool_]:
     return (v < 0.65) & (np.abs(u) < 0.55 * (v + 0.95))
 
 
-def _diamond(u: Plane, v: Plane) -> NDArray[np.bool_]:
+def _diamond(u: Float64Array, v: Float64Array) -> NDArray[np.bool_]:
     return 1.6 * np.abs(u) + np.abs(v) < 1
 
 
-def _star(u: Plane, v: Plane) -> NDArray[np.bool_]:
+def _star(u: Float64Array, v: Float64Array) -> NDArray[np.bool_]:
     angle = np.arctan2(u, -v) % (2 * np.pi / 5)
     return np.hypot(u, v) < 0.42 + 0.58 * np.abs(angle / (np.pi / 5) - 1) ** 1.5
 
 
-def _cross(u: Plane, v: Plane) -> NDArray[np.bool_]:
+def _cross(u: Float64Array, v: Float64Array) -> NDArray[np.bool_]:
     a, b = np.abs(u), np.abs(v)
     return (np.minimum(a, b) < 0.28) & (np.maximum(a, b) < 0.92)
 
 
-def _crescent(u: Plane, v: Plane) -> NDArray[np.bool_]:
+def _crescent(u: Float64Array, v: Float64Array) -> NDArray[np.bool_]:
     return _circle(u, v) & ((u - 0.45) ** 2 + v**2 > 0.55)
 
 
 #: Which points ``(u, v)`` of the square -1 … 1 are inside a shape; ``v`` points down.
-SHAPES: Registry[Callable[[Plane, Plane], NDArray[np.bool_]]] = Registry(
+SHAPES: Registry[Callable[[Float64Array, Float64Array], NDArray[np.bool_]]] = Registry(
     "shape",
     {
         "circle": _circle,
@@ -114,7 +114,7 @@ SHAPES: Registry[Callable[[Plane, Plane], NDArray[np.bool_]]] = Registry(
 )
 
 #: Which points of a pattern are light.
-FILLS: Registry[Callable[[Plane, Plane], NDArray[np.bool_]]] = Registry(
+FILLS: Registry[Callable[[Float64Array, Float64Array], NDArray[np.bool_]]] = Registry(
     "fill",
     {
         "plain": lambda u, v: np.ones(np.broadcast(u, v).shape, np.bool_),

@@ -77,7 +77,7 @@ class DBQ(ProjectedHasher):
         return bits
 
 
-def double_thresholds(z: Rows, rounding: float = 0.0) -> tuple[float, float]:
+def double_thresholds(z: Float64Array, rounding: float = 0.0) -> tuple[float, float]:
     """α and β for the values of one dimension; values ``rounding`` apart count as equal."""
     z = np.sort(z)
     n_low = int(np.searchsorted(z, 0, side="right"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from bittern.checks import Float64Array, check_count, check_number
+from bittern.checks import Float64Array, PositionArray, check_count, check_number
 from bittern.errors import InputError
 from bittern.hashing.base import Rows
-from bittern.hashing.cuts import Ints, Levels, Neighbourhood, least_squares_cuts
+from bittern.hashing.cuts import Levels, Neighbourhood, least_squares_cuts
 from bittern.hashing.linear import LinearHasher
 from bittern.hashing.projected import ThermometerHasher, n_thresholds
 from bittern.hashing.targets import Targets
@@ -19,7 +21,32 @@ LEAST_GAIN = 1e-12  # of the objective
 NEIGHBOURS, SAMPLE = 50, 100  # that a ball holds on average; rows that estimate its radius
 
 
-class NPQ(ThermometerHasher):
+class NeighbourHasher(ThermometerHasher):
+    """Thermometers whose thresholds keep similar rows together."""
+
+    beta: float
+    n_rows: int
+
+    @property
+    def _takes_y(self) -> bool:
+        return True
+
+    def _neighbourhoods(
+        self, X: Rows, targets: Targets | None, n_dimensions: int
+    ) -> tuple[LinearHasher, Iterator[Neighbourhood]]:
+        """The fitted projection, and the similar rows along each of its dimensions."""
+        check_number(self.beta, f"{self._title}: beta", above=0)
+        check_count(self.n_rows, f"{self._title}: n_rows")
+        hasher, Z, rounding = self._project(X, targets, n_dimensions)
+        rows, pairs = similar_pairs(X, targets, self.n_rows, self._generator())
+        columns = list(zip(Z[rows].T, rounding, strict=True))
+        return hasher, (
+            Neighbourhood.of(Levels.of(z, error), pairs, self.beta)
+            for z, error in track(columns, f"{self._title}: placing thresholds")
+        )
+
+
+class NPQ(NeighbourHasher):
     r"""Neighbourhood-preserving quantisation: similar rows fall into the same region.
 
     Each projected dimension has :math:`2^q - 1` thresholds and so :math:`2^q` regions.  "In the
@@ -72,32 +99,22 @@ class NPQ(ThermometerHasher):
         self.n_rows = n_rows
         self.random_state = random_state
 
-    @property
-    def _takes_y(self) -> bool:
-        return True
-
     def _fit(self, X: Rows, targets: Targets | None) -> None:
         check_count(self.bits_per_dimension, f"{self._title}: bits_per_dimension", 1, MOST_BITS)
-        alpha = check_number(self.alpha, f"{self._title}: alpha", least=0)
-        if alpha > 1:
-            raise InputError(f"{self._title}: alpha must be at most 1, got {alpha:g}.")
-        check_number(self.beta, f"{self._title}: beta", above=0)
-        check_count(self.n_rows, f"{self._title}: n_rows")
+        if check_number(self.alpha, f"{self._title}: alpha", least=0) > 1:
+            raise InputError(f"{self._title}: alpha must be at most 1, got {self.alpha:g}.")
         sizes = n_thresholds(self._even_allocation(self.bits_per_dimension))
-        hasher, Z, rounding = self._project(X, targets, len(sizes))
-        rows, pairs = similar_pairs(X, targets, self.n_rows, self._generator())
-        thresholds = []
-        columns = zip(Z[rows].T, rounding, sizes, strict=True)
-        for z, error, n in track(list(columns), f"{self._title}: placing thresholds"):
-            levels = Levels.of(z, error)
-            neighbours = Neighbourhood.of(levels, pairs, self.beta)
-            thresholds.append(levels.thresholds(best_cuts(neighbours, n, alpha), n))
+        hasher, neighbourhoods = self._neighbourhoods(X, targets, len(sizes))
+        thresholds = [
+            one.levels.thresholds(best_cuts(one, n, self.alpha), n)
+            for one, n in zip(neighbourhoods, sizes, strict=True)
+        ]
         self._keep_thresholds(hasher, thresholds)
 
 
 def similar_pairs(
     X: Rows, targets: Targets | None, n_rows: int, rng: np.random.Generator
-) -> tuple[Ints, tuple[Ints, Ints]]:
+) -> tuple[PositionArray, tuple[PositionArray, PositionArray]]:
     """Random rows, and their similar pairs in both orders, as places among them."""
     rows = np.sort(rng.permutation(len(X))[:n_rows])
     if targets is not None:
@@ -115,7 +132,7 @@ def similar_pairs(
     return rows, (first, second)
 
 
-def best_cuts(neighbours: Neighbourhood, n_cuts: int, alpha: float) -> Ints:
+def best_cuts(neighbours: Neighbourhood, n_cuts: int, alpha: float) -> PositionArray:
     """The cuts of the best objective that was found."""
     compact = least_squares_cuts(neighbours.levels, n_cuts)
     if alpha == 0:
@@ -130,14 +147,14 @@ def best_cuts(neighbours: Neighbourhood, n_cuts: int, alpha: float) -> Ints:
 class _Search:
     """Cuts that change one at a time; a cut at either end leaves a region empty."""
 
-    def __init__(self, neighbours: Neighbourhood, n_cuts: int, alpha: float, cuts: Ints):
+    def __init__(self, neighbours: Neighbourhood, n_cuts: int, alpha: float, cuts: PositionArray):
         self.neighbours, self.alpha, self.end = neighbours, alpha, len(neighbours.levels)
         self.spread = float(neighbours.levels.square_errors(0, self.end)) or 1.0
         self.cuts = np.concatenate((np.zeros(n_cuts - len(cuts), np.intp), cuts))
         edges = np.concatenate(([0], self.cuts, [self.end]))
         self.score = float(self._objective(self._measure(edges[:-1], edges[1:]).sum(axis=1)))
 
-    def climb(self) -> Ints:
+    def climb(self) -> PositionArray:
         """The cuts after the last improvement."""
         while any([self._move(k) for k in range(len(self.cuts))]):
             pass
@@ -158,7 +175,7 @@ class _Search:
         self.cuts, self.score = np.sort(np.append(others, best)), float(scores[best])
         return True
 
-    def _measure(self, low: Ints, high: Ints) -> Float64Array:
+    def _measure(self, low: PositionArray, high: PositionArray) -> Float64Array:
         """Hits, pairs and squared errors ``(3, n)`` of regions of levels ``low`` … ``high - 1``."""
         errors = self.neighbours.levels.square_errors(low, high)
         return np.array([*self.neighbours.pairs(low, high), errors])

@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float64Array, check_count, check_number
+from bittern.checks import Float64Array, PositionArray, check_count
 from bittern.hashing.base import Rows
-from bittern.hashing.cuts import Ints, Levels, Neighbourhood, least_squares_cuts
+from bittern.hashing.cuts import Neighbourhood, least_squares_cuts
 from bittern.hashing.linear import LinearHasher
-from bittern.hashing.npq import MOST_BITS, similar_pairs
-from bittern.hashing.projected import Allocation, ThermometerHasher
+from bittern.hashing.npq import MOST_BITS, NeighbourHasher
+from bittern.hashing.projected import Allocation
 from bittern.hashing.targets import Targets
-from bittern.progress import track
 
 
-class VBQ(ThermometerHasher):
+class VBQ(NeighbourHasher):
     r"""Variable bit quantisation: each dimension gets the number of bits that it is worth.
 
     There are as many projected dimensions as bits, H = ``n_bits``.  For each dimension h and each
@@ -41,7 +40,7 @@ class VBQ(ThermometerHasher):
 
     name = "vbq"
 
-    bits_: Ints  # (n_bits,) of each dimension of the projection
+    bits_: PositionArray  # (n_bits,) of each dimension of the projection
 
     def __init__(
         self,
@@ -60,22 +59,11 @@ class VBQ(ThermometerHasher):
         self.n_rows = n_rows
         self.random_state = random_state
 
-    @property
-    def _takes_y(self) -> bool:
-        return True
-
     def _fit(self, X: Rows, targets: Targets | None) -> None:
         check_count(self.max_bits, f"{self._title}: max_bits", 1, MOST_BITS)
-        check_number(self.beta, f"{self._title}: beta", above=0)
-        check_count(self.n_rows, f"{self._title}: n_rows")
         self._even_allocation(self.max_bits)  # checks the most that can be stored
-        hasher, Z, rounding = self._project(X, targets, self.n_bits)
-        rows, pairs = similar_pairs(X, targets, self.n_rows, self._generator())
-        found = []
-        columns = zip(Z[rows].T, rounding, strict=True)
-        for z, error in track(list(columns), f"{self._title}: placing thresholds"):
-            levels = Levels.of(z, error)
-            found.append(self._choices(Neighbourhood.of(levels, pairs, self.beta)))
+        hasher, neighbourhoods = self._neighbourhoods(X, targets, self.n_bits)
+        found = [self._choices(one) for one in neighbourhoods]
         bits = divide_bits(np.array([[F for F, _ in one] for one in found]), self.n_bits)
         thresholds = [
             one[k - 1][1] if k else np.empty(0) for one, k in zip(found, bits, strict=True)
@@ -85,7 +73,7 @@ class VBQ(ThermometerHasher):
     def _choices(self, neighbours: Neighbourhood) -> list[tuple[float, Float64Array]]:
         """F and the thresholds of a dimension with 1 … ``max_bits`` bits."""
         choices: list[tuple[float, Float64Array]] = []
-        cuts: Ints | None = None
+        cuts: PositionArray | None = None
         for k in range(1, self.max_bits + 1):
             n = (1 << k) - 1
             start = least_squares_cuts(neighbours.levels, n) if cuts is None else cuts

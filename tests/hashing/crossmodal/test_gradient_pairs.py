@@ -178,7 +178,7 @@ def test_training_raises_ap_on_other_pairs(kind, network):
 
 
 def test_parameters_are_those_of_talr_and_may_differ_between_modalities():
-    own = {"objective", "alpha", "n_bins", "delta", "eta", "form"}
+    own = {"objective", "alpha", "n_bins", "delta", "eta", "form", "mean"}
     shared = set(bt.hashing.TALR().get_params()) - {"start"}
     assert set(CMTALR().get_params()) == shared | {"noise", "within"}
     assert set(DCMH().get_params()) == shared - own | {"noise", "gamma", "eta", "pairs"}

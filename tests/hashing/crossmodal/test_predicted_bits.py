@@ -66,7 +66,7 @@ def test_pdh_learns_in_turn_what_the_other_modality_predicts(monkeypatch):
         return bit_classifiers(centred, wanted, C, rng, **options)
 
     monkeypatch.setattr(pdh_module, "bit_classifiers", recorded)
-    hasher = PDH(5, n_iter=2).fit(IMAGES, TEXTS)
+    hasher = PDH(5, n_iter=2, C=1.0).fit(IMAGES, TEXTS)
     assert [len(features.T) for features, _ in asked] == [7, 5, 7, 5]
     weights, constant = bit_classifiers(*asked[0], 1.0, np.random.default_rng(0), balanced=False)
     learned = decorrelated(asked[0][0] @ weights + constant > 0)

@@ -39,7 +39,7 @@ class CMSSH(ProjectionHasher):
     name = "cmssh"
     needs_y = True
 
-    def __init__(self, n_bits: int = 32, *, n_pairs: int = 20_000, random_state: int | None = 0):
+    def __init__(self, n_bits: int = 32, *, n_pairs: int = 100_000, random_state: int | None = 0):
         self.n_bits = n_bits
         self.n_pairs = n_pairs
         self.random_state = random_state

@@ -47,7 +47,7 @@ class IMH(ProjectionHasher):
         *,
         smoothness: float = 1.0,
         n_neighbours: int = 5,
-        ridge: float = 0.1,
+        ridge: float = 1.0,
         n_rows: int = 2000,
         random_state: int | None = 0,
     ):

@@ -46,7 +46,7 @@ class RCMH(ProjectionHasher):
         alpha: float = 1.0,
         n_iter: int = 1,
         C: float = 1.0,
-        kernel: str = "rbf",
+        kernel: str = "linear",
         n_anchors: int = 300,
         random_state: int | None = 0,
     ):
