@@ -261,6 +261,15 @@ def test_an_unknown_modality_is_refused(data):
         prepared(plan_of(crossmodal={"text": "sound"}), data)
 
 
+def test_texts_that_are_not_vectors_are_refused(tmp_path):
+    folder = write_pairs(tmp_path / "arrays")
+    np.save(folder / "texts.npy", np.array([f"cat {i}" for i in range(N)]))
+    (folder / "text.npy").unlink()
+    plan = plan_of(dataset={"name": "arrays", "options": {"vectors": ["image"]}})
+    with pytest.raises(InputError, match="modality 'text' holds texts; experiments need vectors"):
+        prepared(plan, folder)
+
+
 # Records and reports
 
 
@@ -386,6 +395,8 @@ def test_the_gallery_shows_texts_and_images(records, tmp_path):
     example = records.of("dch", 4)[0].tasks["image → text, unseen"].examples[0]
     assert f"words of {example.items[0]}" in first
     assert f"words of {example.query}" in second
+    (images / "texts.json").unlink()  # an image in place of a text would mislead
+    assert 'id="gallery"' not in page_of(replace(records, folder=folder))
 
 
 # The protocols

@@ -110,9 +110,15 @@ class RunData:
         return SplitSet(positions, vectors, part.labels, dense(part.tags), texts)
 
     def _rows(self, part: Dataset, modality: str, positions: PositionArray) -> NDArray[np.float32]:
-        rows = _as_rows(dense(part[modality][:]))
-        self._check_finite(rows, positions)
-        return rows
+        rows = dense(part[modality][:])
+        if len(positions) and isinstance(rows[0], str):
+            raise InputError(
+                f"{self.dataset.name}: the modality '{modality}' holds texts; experiments need "
+                "vectors, such as tags or extracted features."
+            )
+        vectors = _as_rows(rows)
+        self._check_finite(vectors, positions)
+        return vectors
 
     def _check_finite(self, rows: NDArray[Any], positions: PositionArray) -> None:
         if np.isfinite(rows.sum()):  # quick, and finite only if every number is

@@ -6,7 +6,7 @@ import base64
 import itertools
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bittern.analysis import Analysis
@@ -16,6 +16,8 @@ from bittern.experiments.running import TEXTS
 from bittern.io.files import reading
 
 FOLDERS = ("images", "pictures")  # the second in experiments of version 0.1
+IMAGE = "image"  # the kind of items that are shown as images
+NO_WORDS = "(no words)"
 SMALL = 40  # pixels; smaller images are enlarged without blur
 PNG_WIDTH = slice(16, 20)  # bytes
 
@@ -56,28 +58,34 @@ def gallery(analysis: Analysis) -> list[GalleryPart]:
     """
     if not _folders(analysis):
         return []
-    if analysis.tasks:
-        texts = _texts(analysis)
-        return [
-            replace(part, task=task.name)
-            for task, one in analysis.main_tasks.items()
-            for part in _parts(one, _sides(task, texts))
-            if part.is_open
-        ]
-    return _parts(analysis, _Sides())
+    if not analysis.tasks:
+        return _parts(analysis, _Sides())
+    texts = _texts(analysis)
+    return [
+        replace(part, task=task.name)
+        for task, one in analysis.main_tasks.items()
+        if texts or IMAGE == task.query == task.found
+        for part in _parts(one, _sides(task, texts))
+        if part.is_open
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The texts of queries and of items by position; empty for those that are shown as images."""
+    """The texts of queries and of items by position; None for those that are shown as images."""
 
-    query: dict[int, str] = field(default_factory=dict)
-    found: dict[int, str] = field(default_factory=dict)
+    query: dict[int, str] | None = None
+    found: dict[int, str] | None = None
 
 
 def _sides(task: Task, texts: dict[int, str]) -> _Sides:
-    query, found = ({} if kind == "image" else texts for kind in (task.query, task.found))
+    query, found = (None if kind == IMAGE else texts for kind in (task.query, task.found))
     return _Sides(query, found)
+
+
+def _text(position: int, texts: dict[int, str] | None) -> str:
+    """What to show instead of an image; empty if it is shown as an image."""
+    return "" if texts is None else texts.get(position) or NO_WORDS
 
 
 def _parts(analysis: Analysis, sides: _Sides) -> list[GalleryPart]:
@@ -154,7 +162,7 @@ def _row(records: Sequence[Record], query: int, sides: _Sides) -> QueryRow:
         for example in record.examples
         if example.query == query
     ]
-    return QueryRow(query, _label(records, query), ties, sides.query.get(query, ""))
+    return QueryRow(query, _label(records, query), ties, _text(query, sides.query))
 
 
 def _label(records: Iterable[Record], query: int) -> str:
@@ -164,12 +172,10 @@ def _label(records: Iterable[Record], query: int) -> str:
     return ""
 
 
-def _ties(example: Example, texts: dict[int, str]) -> list[Tie]:
+def _ties(example: Example, texts: dict[int, str] | None) -> list[Tie]:
     found = zip(example.items, example.distances, example.relevant, strict=True)
     return [
-        Tie(
-            _distance(distance), [(p, is_relevant, texts.get(p, "")) for p, _, is_relevant in group]
-        )
+        Tie(_distance(distance), [(p, is_relevant, _text(p, texts)) for p, _, is_relevant in group])
         for distance, group in itertools.groupby(found, key=lambda one: one[1])
     ]
 
