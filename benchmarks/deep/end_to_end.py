@@ -34,7 +34,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "talr": ("talr", {}),
     "dtsh": ("dtsh", {}),
     "dpsh": ("dpsh", {}),
-    # The objective that does best on frozen features, on held-out training rows.
+    # What does best on frozen features, on held-out training rows.
     "talr, geometric": (
         "talr",
         {"mean": "geometric", "n_bins": 0.5, "alpha": (1.0, 1.0), "eta": 0.3},
@@ -102,7 +102,7 @@ def section_of(cells: list[Cell]) -> Section:
 
 def _values(mine: list[Cell], setting: str, n_bits: int) -> list[object]:
     ap, name = values_of(mine), METHODS[mine[0]["method"]][0]
-    level = LEVELS.get((setting, n_bits)) if name == "talr" else None
+    level = LEVELS.get((setting, n_bits)) if mine[0]["method"] == "talr" else None
     minutes = [values_of(mine, key).mean() / 60 for key in ("fit", "encode")]
     return [
         Target(float(ap.mean()), at_least=level),
