@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from bittern.checks import Float64Array
@@ -31,7 +30,7 @@ class ProjectedHasher(Hasher):
 
     def _project(
         self, X: Rows, targets: Targets | None, n_dimensions: int
-    ) -> tuple[LinearHasher, NDArray[Any], Float64Array]:
+    ) -> tuple[LinearHasher, Float64Array, Float64Array]:
         """The fitted projection, the rows in its dimensions, and the rounding error of each."""
         hasher = unfitted(self, "projection", n_dimensions, default="pcah")
         hasher.fit(X, targets.given if targets is not None and hasher._takes_y else None)

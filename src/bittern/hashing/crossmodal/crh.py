@@ -58,7 +58,7 @@ class CRH(ProjectionHasher):
         self,
         n_bits: int = 32,
         *,
-        n_pairs: int = 10_000,
+        n_pairs: int = 50_000,
         gamma: float = 1000.0,
         random_state: int | None = 0,
     ):
