@@ -35,7 +35,7 @@ TAGS = np.eye(3, dtype=bool)[LABELS]
 
 #: Shorter training than by default: the contract is not about quality.
 QUICK = {
-    name: dict(n_epochs=5, batch_size=60, learning_rate=0.03, dropout=0.1)
+    name: dict(network="linear", n_epochs=5, batch_size=60, learning_rate=0.03, dropout=0.1)
     for name in ("cm-talr", "dcmh")
 } | {"dlfh": {"n_iter": 10}}
 

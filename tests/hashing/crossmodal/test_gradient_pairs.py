@@ -155,7 +155,7 @@ def pairs(n=150, n_classes=3, random_state=0):
 
 IMAGES, TEXTS, Y = pairs()
 OTHERS = pairs(random_state=1)
-QUICK = dict(n_bits=8, n_epochs=6, batch_size=50, learning_rate=0.02, dropout=0.1)
+QUICK = dict(n_bits=8, network="linear", n_epochs=6, batch_size=50, learning_rate=0.02, dropout=0.1)
 
 
 def ap(hasher, images=IMAGES, texts=TEXTS, y=Y):
@@ -169,8 +169,8 @@ def ap(hasher, images=IMAGES, texts=TEXTS, y=Y):
 @pytest.mark.parametrize("kind", [CMTALR, DCMH])
 @pytest.mark.parametrize("network", ["linear", "mlp", "kernel", ("mlp", "linear")])
 def test_training_raises_ap_on_other_pairs(kind, network):
-    start = kind(**QUICK | {"n_epochs": 1, "learning_rate": 1e-9}, network=network)
-    hasher = kind(**QUICK | {"n_epochs": 12}, network=network, hidden=64)
+    start = kind(**QUICK | {"network": network, "n_epochs": 1, "learning_rate": 1e-9})
+    hasher = kind(**QUICK | {"network": network, "n_epochs": 12}, hidden=64)
     assert (
         ap(hasher.fit(IMAGES, TEXTS, Y), *OTHERS) > ap(start.fit(IMAGES, TEXTS, Y), *OTHERS) + 0.1
     )
@@ -203,7 +203,7 @@ def test_noise_varies_the_inputs_of_training_only():
 
 
 def test_a_saved_model_encodes_without_pytorch(tmp_path, monkeypatch):
-    hasher = CMTALR(**QUICK, network=("mlp", "kernel")).fit(IMAGES, TEXTS, Y)
+    hasher = CMTALR(**QUICK | {"network": ("mlp", "kernel")}).fit(IMAGES, TEXTS, Y)
     hasher.save(tmp_path / "model.npz")
     monkeypatch.setitem(sys.modules, "torch", None)
     again = bt.hashing.load(tmp_path / "model.npz")
@@ -308,7 +308,7 @@ def test_single_words_are_further_queries():
     truth = bt.Relevance.from_matrix(tags[150:].T.astype(int))
     values = []
     for given in (None, words):
-        hasher = CMTALR(**QUICK | {"n_epochs": 12}, network="mlp", hidden=64)
+        hasher = CMTALR(**QUICK | {"network": "mlp", "n_epochs": 12}, hidden=64)
         hasher.fit(images[:150], texts[:150], tags[:150], words=given)
         codes = hasher.encode(texts=words), hasher.encode(images=images[150:])
         values.append(bt.evaluate(*codes, truth, ["ap"])["ap"].mean)

@@ -61,6 +61,9 @@ class GradientPairHasher(GradientTraining, CrossModalHasher):
     ``image_hasher_`` and ``text_hasher_`` are the hashers of either modality alone.
     """
 
+    network: Any = "mlp"
+    dropout: Any = 0.2
+    learning_rate: Any = 0.003
     noise: Any = 0.0
 
     image_hasher_: GradientHasher = field(init=False)
