@@ -10,9 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bittern.checks import Float64Array
+from bittern.checks import Float64Array, PositionArray
 
-Ints = NDArray[np.intp]
 MAX_STEPS = 50  # of Dinkelbach's method, which needs about five
 
 
@@ -23,7 +22,7 @@ class Levels:
     A cut c has the first c levels below it.
     """
 
-    of_row: Ints  # (n,) the level of each value
+    of_row: PositionArray  # (n,) the level of each value
     low: Float64Array  # (n_levels,) smallest and largest value of each level
     high: Float64Array
     weight: Float64Array  # (n_levels,) number of values
@@ -45,7 +44,7 @@ class Levels:
     def __len__(self) -> int:
         return len(self.low)
 
-    def thresholds(self, cuts: Ints, n: int) -> Float64Array:
+    def thresholds(self, cuts: PositionArray, n: int) -> Float64Array:
         """The values midway between the levels of each cut, and ∞ for the rest of n."""
         found = (self.high[cuts - 1] + self.low[cuts]) / 2
         return np.concatenate((found, np.full(n - len(cuts), np.inf)))
@@ -65,7 +64,7 @@ class Levels:
         return weight, first, second
 
 
-def least_squares_cuts(levels: Levels, n_cuts: int) -> Ints:
+def least_squares_cuts(levels: Levels, n_cuts: int) -> PositionArray:
     """At most ``n_cuts`` cuts for which the squared error around the regions' means is least.
 
     This is k-means in one dimension, solved exactly by dynamic programming [Wang-Song-2011].
@@ -85,7 +84,9 @@ class Neighbourhood:
     beta: float
 
     @classmethod
-    def of(cls, levels: Levels, pairs: tuple[Ints, Ints], beta: float) -> Neighbourhood:
+    def of(
+        cls, levels: Levels, pairs: tuple[PositionArray, PositionArray], beta: float
+    ) -> Neighbourhood:
         """From the two rows of each similar pair; each pair is listed in both orders."""
         g = len(levels)
         place = levels.of_row[pairs[0]] * g + levels.of_row[pairs[1]]
@@ -95,7 +96,7 @@ class Neighbourhood:
             np.cumsum(sums, axis=axis, out=sums)
         return cls(levels, sums, beta)
 
-    def f_measure(self, cuts: Ints) -> float:
+    def f_measure(self, cuts: PositionArray) -> float:
         """F of "in the same region" as a prediction of "similar"; 0 if no rows are similar."""
         edges = np.concatenate(([0], cuts, [len(self.levels)]))
         hits, pairs = self.pairs(edges[:-1], edges[1:])
@@ -112,7 +113,7 @@ class Neighbourhood:
         square, total = self.beta**2, float(self.similar[-1, -1])
         return (1 + square) * hits / np.maximum(square * total + pairs, 1)
 
-    def best_cuts(self, n_cuts: int, start: Ints) -> Ints:
+    def best_cuts(self, n_cuts: int, start: PositionArray) -> PositionArray:
         r"""At most ``n_cuts`` cuts with the largest F; ``start`` if none is better.
 
         F is a ratio of two sums over regions.  Dinkelbach's method maximises
@@ -131,7 +132,7 @@ class Neighbourhood:
         return best
 
 
-def _traced(table: NDArray[np.int64], n_cuts: int) -> Ints:
+def _traced(table: NDArray[np.int64], n_cuts: int) -> PositionArray:
     """The cuts of a table ``(n_levels + 1, n_cuts + 1)`` of the last of k cuts; -1 for none."""
     cuts, end = [], len(table) - 1
     for k in range(n_cuts, 0, -1):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bittern.checks import Float64Array, check_count, check_number
+from bittern.checks import Float64Array, PositionArray, check_count, check_number
 from bittern.errors import InputError
 from bittern.hashing.base import Rows
-from bittern.hashing.cuts import Ints, Levels, Neighbourhood, least_squares_cuts
+from bittern.hashing.cuts import Levels, Neighbourhood, least_squares_cuts
 from bittern.hashing.linear import LinearHasher
 from bittern.hashing.projected import ThermometerHasher, n_thresholds
 from bittern.hashing.targets import Targets
@@ -114,7 +114,7 @@ class NPQ(NeighbourHasher):
 
 def similar_pairs(
     X: Rows, targets: Targets | None, n_rows: int, rng: np.random.Generator
-) -> tuple[Ints, tuple[Ints, Ints]]:
+) -> tuple[PositionArray, tuple[PositionArray, PositionArray]]:
     """Random rows, and their similar pairs in both orders, as places among them."""
     rows = np.sort(rng.permutation(len(X))[:n_rows])
     if targets is not None:
@@ -132,7 +132,7 @@ def similar_pairs(
     return rows, (first, second)
 
 
-def best_cuts(neighbours: Neighbourhood, n_cuts: int, alpha: float) -> Ints:
+def best_cuts(neighbours: Neighbourhood, n_cuts: int, alpha: float) -> PositionArray:
     """The cuts of the best objective that was found."""
     compact = least_squares_cuts(neighbours.levels, n_cuts)
     if alpha == 0:
@@ -147,14 +147,14 @@ def best_cuts(neighbours: Neighbourhood, n_cuts: int, alpha: float) -> Ints:
 class _Search:
     """Cuts that change one at a time; a cut at either end leaves a region empty."""
 
-    def __init__(self, neighbours: Neighbourhood, n_cuts: int, alpha: float, cuts: Ints):
+    def __init__(self, neighbours: Neighbourhood, n_cuts: int, alpha: float, cuts: PositionArray):
         self.neighbours, self.alpha, self.end = neighbours, alpha, len(neighbours.levels)
         self.spread = float(neighbours.levels.square_errors(0, self.end)) or 1.0
         self.cuts = np.concatenate((np.zeros(n_cuts - len(cuts), np.intp), cuts))
         edges = np.concatenate(([0], self.cuts, [self.end]))
         self.score = float(self._objective(self._measure(edges[:-1], edges[1:]).sum(axis=1)))
 
-    def climb(self) -> Ints:
+    def climb(self) -> PositionArray:
         """The cuts after the last improvement."""
         while any([self._move(k) for k in range(len(self.cuts))]):
             pass
@@ -175,7 +175,7 @@ class _Search:
         self.cuts, self.score = np.sort(np.append(others, best)), float(scores[best])
         return True
 
-    def _measure(self, low: Ints, high: Ints) -> Float64Array:
+    def _measure(self, low: PositionArray, high: PositionArray) -> Float64Array:
         """Hits, pairs and squared errors ``(3, n)`` of regions of levels ``low`` … ``high - 1``."""
         errors = self.neighbours.levels.square_errors(low, high)
         return np.array([*self.neighbours.pairs(low, high), errors])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float64Array, check_count
+from bittern.checks import Float64Array, PositionArray, check_count
 from bittern.hashing.base import Rows
-from bittern.hashing.cuts import Ints, Neighbourhood, least_squares_cuts
+from bittern.hashing.cuts import Neighbourhood, least_squares_cuts
 from bittern.hashing.linear import LinearHasher
 from bittern.hashing.npq import MOST_BITS, NeighbourHasher
 from bittern.hashing.projected import Allocation
@@ -40,7 +40,7 @@ class VBQ(NeighbourHasher):
 
     name = "vbq"
 
-    bits_: Ints  # (n_bits,) of each dimension of the projection
+    bits_: PositionArray  # (n_bits,) of each dimension of the projection
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class VBQ(NeighbourHasher):
     def _choices(self, neighbours: Neighbourhood) -> list[tuple[float, Float64Array]]:
         """F and the thresholds of a dimension with 1 … ``max_bits`` bits."""
         choices: list[tuple[float, Float64Array]] = []
-        cuts: Ints | None = None
+        cuts: PositionArray | None = None
         for k in range(1, self.max_bits + 1):
             n = (1 << k) - 1
             start = least_squares_cuts(neighbours.levels, n) if cuts is None else cuts
