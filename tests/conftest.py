@@ -1,9 +1,16 @@
 """What holds for every test."""
 
+import os
 import signal
 import sys
 
 import pytest
+
+# Workers of pytest share the cores.  With a team of threads each, teams that wait for one another
+# make a training of half a second take half a minute on a busy machine.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for library in ("OMP", "OPENBLAS", "MKL"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 # A job in the background ignores Ctrl-C, and so would the processes that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -224,7 +224,7 @@ def test_vectors_with_texts_make_a_collection_too(tmp_path):
         ),
         (
             ["index", "create", "x.bittern", "--from", ".", "--hasher", "itq", "--texts", "c.csv"],
-            "itq takes images alone; with texts, choose cvh or cca-itq",
+            "itq takes images alone; with texts, choose one of cvh, ",
         ),
         (
             [

@@ -108,9 +108,8 @@ def make_recipe(
     if texts is None and hasher in CROSSMODAL:
         raise InputError(f"index: {hasher} learns from images and texts; give the texts.")
     if texts is not None and hasher in HASHERS:
-        raise InputError(
-            f"index: {hasher} takes images alone; with texts, choose {' or '.join(CROSSMODAL)}."
-        )
+        names = ", ".join(CROSSMODAL)
+        raise InputError(f"index: {hasher} takes images alone; with texts, choose one of {names}.")
     model = (HASHERS if texts is None else CROSSMODAL)[hasher](n_bits=n_bits)
     if "random_state" in model.get_params():
         model.set_params(random_state=random_state)
