@@ -17,6 +17,7 @@ from bittern.data.rows import RowView, SparseRows, Texts
 from bittern.data.steps import (
     PCA,
     Centre,
+    Root,
     UnitLength,
     make_steps,
 )
@@ -28,7 +29,7 @@ rows_of_numbers = arrays(
 
 
 @pytest.mark.parametrize(
-    "transformer", [Centre(), UnitLength(), PCA(1), PCA(1, solver="randomised")], ids=str
+    "transformer", [Centre(), UnitLength(), Root(), PCA(1), PCA(1, solver="randomised")], ids=str
 )
 def test_they_are_scikit_learn_transformers(transformer):
     for estimator, check in estimator_checks_generator(transformer, mark="skip"):
@@ -55,6 +56,16 @@ def test_rows_have_unit_length_or_are_zero(rows, is_sparse):
     np.testing.assert_allclose(np.linalg.norm(done[~tiny], axis=1), 1)
     assert not done[is_zero].any()
     assert model.n_zero_rows_ >= is_zero.sum()
+
+
+@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_roots_keep_signs_types_and_sparsity(make, dtype):
+    rows = make([[4.0, 0.0, -9.0], [0.25, 1.0, 0.0]], dtype=dtype)
+    done = make_steps(["root"]).fit_transform(rows)
+    assert done.dtype == dtype and scipy.sparse.issparse(done) == scipy.sparse.issparse(rows)
+    done = done.toarray() if scipy.sparse.issparse(done) else done
+    np.testing.assert_array_equal(done, [[2, 0, -3], [0.5, 1, 0]])
 
 
 def test_types_are_kept():
@@ -157,7 +168,7 @@ IMAGES = dataset(rows=np.zeros((4, 2, 2, 3), np.uint8))
         (lambda: prepared(dataset(9), [9], ["l2"]), r"train must lie in \[0, 9\), got 9"),
         (
             lambda: prepared(dataset(9), [1], ["l3"]),
-            r"no step is called 'l3'; there are centre, l2, pca<number>",
+            r"no step is called 'l3'; there are centre, l2, root, pca<number>",
         ),
         (lambda: prepared(dataset(9), [1], ["pca"]), r"no step is called 'pca'"),
         (lambda: prepared(dataset(9), [1], "l2"), r"steps must be a list of names, got 'l2'"),

@@ -81,6 +81,33 @@ class UnitLength(TransformerMixin, BaseEstimator):
         return tags
 
 
+class Root(TransformerMixin, BaseEstimator):
+    """Signed square roots: x becomes sign(x) √|x|.
+
+    Euclidean distances between roots of histograms are Hellinger distances, in which frequent words
+    count for less.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Root:
+        """Check the rows; nothing is learned."""
+        RowBlocks(self, X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Roots, dense or sparse like the input."""
+        check_is_fitted(self)
+        rows = check_rows(self, X)
+        if scipy.sparse.issparse(rows):
+            return abs(rows).sqrt().multiply(rows.sign()).tocsr()
+        return np.sign(rows) * np.sqrt(np.abs(rows))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
 class PCA(TransformerMixin, BaseEstimator):
     r"""Project on the ``n_components`` directions of largest variance of the training rows.
 
@@ -164,7 +191,7 @@ class PCA(TransformerMixin, BaseEstimator):
 
 # PCA is written with its number of components: pca1000.
 STEPS: Registry[Callable[[], Any]] = Registry(
-    "step", {"centre": Centre, "l2": UnitLength, "pca<number>": PCA}
+    "step", {"centre": Centre, "l2": UnitLength, "root": Root, "pca<number>": PCA}
 )
 
 
