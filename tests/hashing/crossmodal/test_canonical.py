@@ -43,8 +43,9 @@ def test_cvh_takes_the_signs_of_canonical_variables(regularisation):
 
 def test_cvh_says_how_many_directions_there_are():
     shares = np.abs(TEXTS) / np.abs(TEXTS).sum(axis=1, keepdims=True)  # six columns, sum 1
-    with pytest.warns(UserWarning, match="have 5 correlated directions; the other 11 of 16 bits"):
+    with pytest.warns(UserWarning, match="have 5 correlated directions; the other 11") as told:
         hasher = CVH(16).fit(IMAGES, shares)
+    assert told[0].filename == __file__, "the warning points to the call of fit"
     assert hasher.n_directions_ == 5
     bits = hasher.transform(images=IMAGES)
     assert bits[:, :5].any(axis=0).all() and not bits[:, 5:].any()

@@ -4,6 +4,7 @@ import json
 import re
 import zipfile
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,10 +34,8 @@ IMAGES, TEXTS, LABELS = pairs(3)
 TAGS = np.eye(3, dtype=bool)[LABELS]
 
 #: Shorter training than by default: the contract is not about quality.
-QUICK = {
-    name: dict(network="linear", n_epochs=5, batch_size=60, learning_rate=0.03, dropout=0.1)
-    for name in ("cm-talr", "dcmh")
-}
+GRADIENT = dict(network="linear", n_epochs=5, batch_size=60, learning_rate=0.03, dropout=0.1)
+QUICK = {"dlfh": {"n_iter": 10}, "dcmh": GRADIENT, "cm-talr": GRADIENT}
 
 #: Methods that have at most as many bits as directions, and say so.
 LIMITED = pytest.mark.filterwarnings("ignore:CVH. images of")
@@ -72,6 +71,15 @@ def test_the_table_has_the_methods_by_name():
     assert not set(NAMES) & set(bt.hashing.HASHERS), "a model file names its class"
     with pytest.raises(bt.UnknownNameError, match="no cross-modal hasher is called 'cva'"):
         CROSSMODAL["cva"]
+
+
+def test_every_method_is_on_the_page_about_them(tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parents[3] / "docs" / "crossmodal.md").read_text()
+    assert re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE) == NAMES
+    monkeypatch.chdir(tmp_path)
+    (source,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    exec(source, {})
+    assert "ap" in capsys.readouterr().out
 
 
 def test_every_class_is_public_and_cites_its_reference(hasher):

@@ -36,7 +36,7 @@ def best_objective(B, mu, penalty, ridge):
 @pytest.mark.parametrize("mu", [1e-3, 0.3])
 def test_the_objective_is_that_of_the_definition_and_never_rises(mu):
     settings = {"mu": mu, "penalty": 0.7, "ridge": 0.05}
-    hasher = DCH(5, n_iter=8, **settings).fit(IMAGES, TEXTS, LABELS)
+    hasher = DCH(5, kernel="linear", n_iter=8, **settings).fit(IMAGES, TEXTS, LABELS)
     B = np.where(hasher.training_bits_, 1.0, -1.0)
     assert hasher.objectives_[-1] == pytest.approx(best_objective(B, **settings))
     assert (np.diff(hasher.objectives_) <= 0).all() and len(hasher.objectives_) == 9
@@ -44,7 +44,7 @@ def test_the_objective_is_that_of_the_definition_and_never_rises(mu):
 
 
 def test_the_functions_are_ridge_regressions_of_the_codes():
-    hasher = DCH(5, ridge=0.05).fit(IMAGES, TEXTS, LABELS)
+    hasher = DCH(5, kernel="linear", ridge=0.05).fit(IMAGES, TEXTS, LABELS)
     B = np.where(hasher.training_bits_, 1.0, -1.0)
     for rows, given in ((IMAGES, {"images": IMAGES}), (TEXTS, {"texts": TEXTS})):
         X = features(rows)

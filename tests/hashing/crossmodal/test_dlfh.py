@@ -46,7 +46,7 @@ def test_the_likelihood_never_falls(strength):
 
 
 def test_the_codes_explain_the_affinities_and_the_functions_the_codes():
-    hasher = DLFH(16, ridge=0.05).fit(IMAGES, TEXTS, LABELS)
+    hasher = DLFH(16, kernel="linear", ridge=0.05).fit(IMAGES, TEXTS, LABELS)
     U, V = (2.0 * b - 1 for b in (hasher.training_bits_, hasher.training_text_bits_))
     same = LABELS[:, None] == LABELS
     assert (U @ V.T)[same].mean() > 4 > 0 > (U @ V.T)[~same].mean()

@@ -43,7 +43,7 @@ class CMFH(ProjectionHasher):
         n_bits: int = 32,
         *,
         mu: float = 100.0,
-        ridge: float = 1e-2,
+        ridge: float = 0.1,
         n_iter: int = 25,
         random_state: int | None = 0,
     ):

@@ -40,7 +40,7 @@ class CVH(ProjectionHasher):
     n_directions_: int
 
     def __init__(
-        self, n_bits: int = 32, *, regularisation: float = 1e-4, random_state: int | None = 0
+        self, n_bits: int = 32, *, regularisation: float = 1.0, random_state: int | None = 0
     ):
         self.n_bits = n_bits
         self.regularisation = regularisation
@@ -56,7 +56,7 @@ class CVH(ProjectionHasher):
                 f"{self._title}: images of {images.shape[1]:,} columns and texts of "
                 f"{texts.shape[1]:,} have {k} correlated directions; the other "
                 f"{self.n_bits - k} of {self.n_bits} bits are 0 for every row.",
-                stacklevel=5,
+                stacklevel=6,
             )
         padding = ((0, 0), (0, self.n_bits - k))
         self._keep(

@@ -6,7 +6,7 @@ import numpy as np
 
 from bittern.checks import Float64Array, check_count, check_number
 from bittern.hashing.base import Bits, Rows
-from bittern.hashing.crossmodal.projections import ProjectionHasher, view_of
+from bittern.hashing.crossmodal.projections import ProjectionHasher, choose_ridge, make_views
 from bittern.hashing.discrete_codes import DiscreteProblem, random_codes
 from bittern.hashing.targets import Targets
 from bittern.progress import track
@@ -26,12 +26,13 @@ class DCH(ProjectionHasher):
     ``training_bits_`` is B.
 
     ``penalty`` is λ and ``mu`` is μ; ρ is ``ridge`` times the number of pairs, for features scaled
-    to mean square 1.  The features are the rows (``kernel="linear"``) or Gaussian kernels with
-    ``n_anchors`` random training rows (``"rbf"``).  L are the classes or tags as zeros and ones;
-    for a Relevance, the affinities to at most 256 random pairs.  The functions have no constant
-    term, as in the original: as the features have mean 0, each bit divides the training rows about
-    evenly. With one, the weak features of Wiki give bits that are nearly constant.  Deviation: in
-    the original the weights μ of images and texts may differ.
+    to mean square 1.  The features are Gaussian kernels with ``n_anchors`` random training rows
+    (``kernel="rbf"``) or the rows (``"linear"``); ``ridge`` defaults to 0.001 and 0.1.  L are the
+    classes or tags as zeros and ones; for a Relevance, the affinities to at most 256 random pairs.
+    The functions have no constant term, as in the original: the features have mean 0, so each bit
+    divides the training rows about evenly.  With a constant term, weak features such as those of
+    Wiki give bits that are nearly constant.  Deviation: in the original the weights μ of images and
+    texts may differ.
 
     Reference: [Xu-Shen-Yang-Shen-Li-2017].
     """
@@ -46,11 +47,11 @@ class DCH(ProjectionHasher):
         self,
         n_bits: int = 32,
         *,
-        kernel: str = "linear",
+        kernel: str = "rbf",
         n_anchors: int = 1000,
         mu: float = 1e-3,
         penalty: float = 1.0,
-        ridge: float = 1e-2,
+        ridge: float | None = None,
         n_iter: int = 5,
         random_state: int | None = 0,
     ):
@@ -67,10 +68,9 @@ class DCH(ProjectionHasher):
         assert targets is not None
         self._check()
         rng = self._generator()
-        views = [
-            view_of(rows, self.kernel, self.n_anchors, rng, self._title) for rows in (images, texts)
-        ]
-        maps = [view.ridge_map(self.ridge) for view in views]
+        views = make_views(images, texts, self.kernel, self.n_anchors, rng, self._title)
+        ridge = choose_ridge(self.ridge, self.kernel, self._title)
+        maps = [view.ridge_map(ridge) for view in views]
         L = targets.indicators(rng).astype(np.float64)
         problem = DiscreteProblem(maps, [float(self.mu)] * 2, L, float(self.penalty))
         solution = problem.solve(random_codes(len(images), self.n_bits, rng))
@@ -89,5 +89,4 @@ class DCH(ProjectionHasher):
     def _check(self) -> None:
         check_number(self.mu, f"{self._title}: mu", least=0)
         check_number(self.penalty, f"{self._title}: penalty", above=0)
-        check_number(self.ridge, f"{self._title}: ridge", above=0)
         check_count(self.n_iter, f"{self._title}: n_iter")

@@ -6,7 +6,7 @@ import numpy as np
 
 from bittern.checks import Float64Array, check_count, check_number
 from bittern.hashing.base import Bits, Rows
-from bittern.hashing.crossmodal.projections import ProjectionHasher, view_of
+from bittern.hashing.crossmodal.projections import ProjectionHasher, make_views
 from bittern.hashing.discrete_codes import random_codes
 from bittern.hashing.targets import Targets
 from bittern.progress import track
@@ -50,11 +50,11 @@ class DLFH(ProjectionHasher):
         self,
         n_bits: int = 32,
         *,
-        kernel: str = "linear",
+        kernel: str = "rbf",
         n_anchors: int = 1000,
         strength: float = 8.0,
         n_columns: int | None = None,
-        ridge: float = 1e-1,
+        ridge: float = 1e-2,
         n_iter: int = 30,
         random_state: int | None = 0,
     ):
@@ -71,9 +71,7 @@ class DLFH(ProjectionHasher):
         assert targets is not None
         self._check()
         rng = self._generator()
-        views = [
-            view_of(rows, self.kernel, self.n_anchors, rng, self._title) for rows in (images, texts)
-        ]
+        views = make_views(images, texts, self.kernel, self.n_anchors, rng, self._title)
         maps = [view.ridge_map(self.ridge) for view in views]
         U, V = (random_codes(len(images), self.n_bits, rng) for _ in range(2))
         for _ in track(range(self.n_iter), f"{self._title}: learning the codes"):

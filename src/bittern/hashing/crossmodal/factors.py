@@ -36,10 +36,8 @@ class Factorisation:
 
     def loadings(self, V: Float64Array) -> list[Float64Array]:
         """The best U for these factors."""
-        gram = V.T @ V
-        return [
-            _solve(weight * gram, self._gamma, weight * V.T @ A) for weight, A in self._matrices
-        ]
+        gram, penalty = V.T @ V, self._gamma * np.eye(V.shape[1])
+        return [_solve(weight * gram + penalty, weight * V.T @ A) for weight, A in self._matrices]
 
     def predictors(self, V: Float64Array) -> list[Float64Array]:
         """The best W for these factors."""
@@ -52,14 +50,15 @@ class Factorisation:
         target: Float64Array | None = None,
     ) -> Float64Array:
         """The best V; with a target ``(n, b)``, its squared distance from V is added."""
-        pulls = [self._mu * (ridge.values @ w) for ridge, w in zip(self._maps, W, strict=True)]
-        pulls += [weight * A @ u.T for (weight, A), u in zip(self._matrices, U, strict=True)]
-        grams = [weight * u @ u.T for (weight, _), u in zip(self._matrices, U, strict=True)]
-        diagonal = self._mu * len(self._maps) + self._gamma
-        if target is not None:
-            pulls.append(target)
-            diagonal += 1
-        return _solve(sum(grams), diagonal, sum(pulls).T).T
+        diagonal = self._mu * len(self._maps) + self._gamma + (target is not None)
+        gram = diagonal * np.eye(len(U[0]))
+        pull = np.zeros((len(self._maps[0].values), len(U[0]))) if target is None else target.copy()
+        for ridge, w in zip(self._maps, W, strict=True):
+            pull += self._mu * (ridge.values @ w)
+        for (weight, A), u in zip(self._matrices, U, strict=True):
+            gram += weight * u @ u.T
+            pull += weight * A @ u.T
+        return _solve(gram, pull.T).T
 
     def objective(self, V: Float64Array, U: list[Float64Array], W: list[Float64Array]) -> float:
         """The value that is minimised, without a target."""
@@ -77,7 +76,7 @@ def feature_matrices(views: Sequence[View]) -> list[tuple[float, Float64Array]]:
     return [(1 / (len(views) * view.features.shape[1]), view.features) for view in views]
 
 
-def _solve(gram: Float64Array, diagonal: float, right: Float64Array) -> Float64Array:
+def _solve(gram: Float64Array, right: Float64Array) -> Float64Array:
     from scipy.linalg import solve
 
-    return solve(gram + diagonal * np.eye(len(gram)), right, assume_a="pos")
+    return solve(gram, right, assume_a="pos")

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float64Array, check_choice, check_count
+from bittern.checks import Float64Array, check_choice, check_count, check_number
 from bittern.hashing.base import Bits, Rows
 from bittern.hashing.crossmodal.base import CrossModalHasher, Modality
 from bittern.hashing.discrete_codes import RidgeMap
@@ -16,7 +16,7 @@ from bittern.hashing.itq_cca import LEAST_CORRELATION, equal_scales
 from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
 from bittern.hashing.linear import principal_axes, sides
 
-KERNELS = ("linear", "rbf")
+RIDGES = {"linear": 0.1, "rbf": 1e-3}  # kernels, and the best ridge on held-out training rows
 
 
 class ProjectionHasher(CrossModalHasher):
@@ -108,8 +108,17 @@ def canonical_pairs(
     return A @ left[:, :k], B @ right[:k].T, correlations[:k]
 
 
-def view_of(X: Rows, kernel: str, n_anchors: int, rng: np.random.Generator, title: str) -> View:
-    """The features of a modality for the options ``kernel`` and ``n_anchors`` of a method."""
-    check_choice(kernel, f"{title}: kernel", KERNELS)
+def make_views(
+    images: Rows, texts: Rows, kernel: str, n_anchors: int, rng: np.random.Generator, title: str
+) -> tuple[View, View]:
+    """The features of both modalities for the options ``kernel`` and ``n_anchors`` of a method."""
+    check_choice(kernel, f"{title}: kernel", tuple(RIDGES))
     check_count(n_anchors, f"{title}: n_anchors")
-    return View.linear(X) if kernel == "linear" else View.rbf(X, n_anchors, rng)
+    if kernel == "linear":
+        return View.linear(images), View.linear(texts)
+    return View.rbf(images, n_anchors, rng), View.rbf(texts, n_anchors, rng)
+
+
+def choose_ridge(ridge: float | None, kernel: str, title: str) -> float:
+    """The option ``ridge`` of a method, or what suits the features if it is None."""
+    return RIDGES[kernel] if ridge is None else check_number(ridge, f"{title}: ridge", above=0)

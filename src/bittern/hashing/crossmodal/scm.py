@@ -38,7 +38,7 @@ class SCM(ProjectionHasher):
     needs_y = True
 
     def __init__(
-        self, n_bits: int = 32, *, regularisation: float = 1e-2, random_state: int | None = 0
+        self, n_bits: int = 32, *, regularisation: float = 0.1, random_state: int | None = 0
     ):
         self.n_bits = n_bits
         self.regularisation = regularisation

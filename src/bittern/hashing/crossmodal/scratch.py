@@ -7,7 +7,7 @@ import numpy as np
 from bittern.checks import Float64Array, check_count, check_number
 from bittern.hashing.base import Bits, Rows
 from bittern.hashing.crossmodal.factors import Factorisation, feature_matrices
-from bittern.hashing.crossmodal.projections import ProjectionHasher, view_of
+from bittern.hashing.crossmodal.projections import ProjectionHasher, choose_ridge, make_views
 from bittern.hashing.itq import nearest_orthogonal
 from bittern.hashing.targets import Targets
 from bittern.progress import track
@@ -30,9 +30,9 @@ class SCRATCH(ProjectionHasher):
     :math:`x_t^\top W_t R`; ``training_bits_`` are the signs of V R.
 
     ``alpha`` is α, ``mu`` is μ, and ρ is ``ridge`` times the number of pairs, for features scaled
-    to mean square 1; γ is 1.  The features are Gaussian kernels with ``n_anchors`` random training
-    rows (``kernel="rbf"``) or the rows (``"linear"``).  L are the classes or tags as zeros and
-    ones, minus their means; for a Relevance, the affinities to at most 256 random pairs.
+    to mean square 1; γ is 1.  ``kernel``, ``n_anchors`` and ``ridge`` are as in
+    :class:`~bittern.hashing.crossmodal.DCH`.  L are the classes or tags as zeros and ones, minus
+    their means; for a Relevance, the affinities to at most 256 random pairs.
     Deviations: the original has labels that are not centred, γ = 5 for W as well, and features
     whose weight grows with the number of columns.
 
@@ -53,7 +53,7 @@ class SCRATCH(ProjectionHasher):
         n_anchors: int = 500,
         alpha: float = 500.0,
         mu: float = 1000.0,
-        ridge: float = 1e-3,
+        ridge: float | None = None,
         n_iter: int = 20,
         random_state: int | None = 0,
     ):
@@ -70,12 +70,11 @@ class SCRATCH(ProjectionHasher):
         assert targets is not None
         self._check()
         rng = self._generator()
-        views = [
-            view_of(rows, self.kernel, self.n_anchors, rng, self._title) for rows in (images, texts)
-        ]
+        views = make_views(images, texts, self.kernel, self.n_anchors, rng, self._title)
+        ridge = choose_ridge(self.ridge, self.kernel, self._title)
         L = targets.indicators(rng).astype(np.float64)
         matrices = [*feature_matrices(views), (self.alpha, L - L.mean(axis=0))]
-        problem = Factorisation(matrices, views, self.mu, self.ridge, GAMMA)
+        problem = Factorisation(matrices, views, self.mu, ridge, GAMMA)
         V = rng.standard_normal((len(images), self.n_bits))
         R = np.linalg.qr(rng.standard_normal((self.n_bits, self.n_bits)))[0]
         W = problem.predictors(V)
@@ -97,5 +96,4 @@ class SCRATCH(ProjectionHasher):
     def _check(self) -> None:
         check_number(self.alpha, f"{self._title}: alpha", least=0)
         check_number(self.mu, f"{self._title}: mu", above=0)
-        check_number(self.ridge, f"{self._title}: ridge", above=0)
         check_count(self.n_iter, f"{self._title}: n_iter")
