@@ -166,8 +166,13 @@ def ap(hasher, images=IMAGES, texts=TEXTS, y=Y):
     return np.mean(values)
 
 
-@pytest.mark.parametrize("kind", [CMTALR, DCMH])
-@pytest.mark.parametrize("network", ["linear", "mlp", "kernel", ("mlp", "linear")])
+@pytest.mark.parametrize(
+    ("kind", "network"),
+    [
+        *((CMTALR, network) for network in ("linear", "mlp", "kernel", ("mlp", "linear"))),
+        *((DCMH, network) for network in ("linear", "mlp")),
+    ],
+)
 def test_training_raises_ap_on_other_pairs(kind, network):
     start = kind(**QUICK | {"network": network, "n_epochs": 1, "learning_rate": 1e-9})
     hasher = kind(**QUICK | {"network": network, "n_epochs": 12}, hidden=64)
@@ -327,8 +332,10 @@ def long_tail(n_classes, n):
     ), y
 
 
-@pytest.mark.parametrize("kind", [CMTALR, DCMH])
-@pytest.mark.parametrize(("n_classes", "n"), [(2, 300), (101, 900), (1000, 2000)])
+@pytest.mark.parametrize(
+    ("kind", "n_classes", "n"),
+    [(DCMH, 2, 300), (DCMH, 101, 900), (DCMH, 1000, 2000), (CMTALR, 1000, 2000)],
+)
 def test_nothing_collapses_with_few_or_many_classes_and_long_tails(kind, n_classes, n):
     images, texts, y = long_tail(n_classes, n)
     training = dict(batch_size=150, network="mlp", hidden=64, learning_rate=0.01, dropout=0.1)
@@ -353,7 +360,7 @@ def striped(n=48, side=16, random_state=0):
 
 def test_images_are_learned_end_to_end_beside_vectors_of_texts(tmp_path):
     images, texts, y = striped()
-    options = dict(n_bits=8, n_epochs=8, batch_size=24, learning_rate=0.01, trunk_rate=1.0)
+    options = dict(n_bits=8, n_epochs=6, batch_size=24, learning_rate=0.01, trunk_rate=1.0)
     hasher = CMTALR(**options, network=("small", "mlp"), hidden=32, augment=1, mirror=True)
     hasher.fit(images, texts, y, held_out=striped(random_state=1))
     others = striped(random_state=2)
