@@ -362,6 +362,7 @@ def test_dropout_zeroes_a_share_and_keeps_the_mean():
     assert (dropped == 0).double().mean(dim=0).max() < 0.4, "no column is special"
     torch.testing.assert_close(x.grad, dropped.detach())
     assert not torch.equal(dropped, dropout(x)) and dropout.eval()(x) is x
+    assert Dropout(0.999)(x).mean().item() == pytest.approx(1, abs=0.05), "never drops all"
 
 
 def test_bins_as_a_share_of_the_bits():

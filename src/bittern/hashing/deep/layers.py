@@ -90,13 +90,13 @@ class HashNetwork(nn.Module):
 class Dropout(nn.Module):
     """Zeroes the share ``p`` of the inputs at random in training, and scales the others.
 
-    Compares random bytes with a threshold, so ``p`` is rounded to a multiple of 1/256; torch's own
-    draws a number for each input, which takes as long as a matrix product.
+    Compares random bytes with a threshold, so ``p`` is rounded to a multiple of 1/256 below 1;
+    torch's own draws a number for each input, which takes as long as a matrix product.
     """
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        self.p = round(256 * p) / 256
+        self.p = min(round(256 * p), 255) / 256
 
     def forward(self, x: Tensor) -> Tensor:
         """The inputs, with another random choice for each call."""
