@@ -139,12 +139,20 @@ def test_ctrl_c_keeps_whole_batches(path):
         assert check_whole(collection, at_least=done) in (done, done + 1)
 
 
-def test_ctrl_c_inside_duckdb_leaves_the_collection_in_use(path, monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Query interrupted"),
+        duckdb.InterruptException("INTERRUPT Error: Interrupted!"),
+        duckdb.Error("Traceback (most recent call last):\n  …\nKeyboardInterrupt: "),
+    ],
+)
+def test_ctrl_c_inside_duckdb_leaves_the_collection_in_use(path, monkeypatch, error):
     with bt.store.open(path) as collection:
         collection.add(CODES, metadata={"batch": [0] * BATCH})
 
         def interrupted(*_):
-            raise RuntimeError("Query interrupted")
+            raise error
 
         with monkeypatch.context() as patch:
             patch.setattr("bittern.store.embedded._insertion", interrupted)

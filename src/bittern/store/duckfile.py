@@ -139,13 +139,12 @@ class DuckFile:
             yield
         except BitternError:
             raise
-        except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError):
-            raise
-        except RuntimeError as error:
-            if "interrupt" not in str(error).lower():
+        except (RuntimeError, duckdb.Error) as error:
+            if _is_interrupt(error):
+                raise KeyboardInterrupt from None
+            of_condition = (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError)
+            if isinstance(error, of_condition) or not isinstance(error, duckdb.Error):
                 raise
-            raise KeyboardInterrupt from None  # the reason for DuckDB's error
-        except duckdb.Error as error:
             raise FileError(f"{self.path}: {trouble} ({first_line(error)}).") from error
 
 
@@ -159,6 +158,14 @@ def first_line(error: Exception) -> str:
     if re.search(DAMAGE, str(error)):
         return "it is damaged or incomplete"
     return re.sub(r"^[A-Za-z ]+ Error: ", "", reason_of(error)).rstrip(" .!")
+
+
+def _is_interrupt(error: Exception) -> bool:
+    """Whether Ctrl-C is the reason: it stops DuckDB's query, or DuckDB's own call to Python."""
+    duckdb = duckdb_library()
+    if isinstance(error, (RuntimeError, duckdb.InterruptException)):
+        return "interrupt" in str(error).lower()
+    return type(error) is duckdb.Error and "KeyboardInterrupt" in str(error)
 
 
 def quoted(text: str, mark: str = "'") -> str:
