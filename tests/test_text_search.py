@@ -111,6 +111,9 @@ def test_a_collection_opened_again_encodes_alike(place):
             search_by_text(opened, "red", to="sound")
         with pytest.raises(bt.InputError, match="must have at least one word"):
             search_by_text(opened, "  ")
+        with pytest.raises(bt.InputError, match="no text of this collection has any word of 'qwe"):
+            search_by_text(opened, "qwerty uiop")
+        assert len(search_by_text(opened, "qwerty circles", k=3)) == 3
 
 
 def test_the_commands_do_the_same(photos, tmp_path, monkeypatch, run):

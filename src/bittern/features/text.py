@@ -70,6 +70,10 @@ class TextFeature(Feature):
         counter = self._counter(vocabulary=self.vocabulary_)
         return self._rows(counter.transform(check_texts(X, self._title)))
 
+    def knows(self, text: str) -> bool:
+        """Whether any word of the text has its stem in the vocabulary."""
+        return self._counter(vocabulary=self.vocabulary_).transform([text]).nnz > 0
+
     @abstractmethod
     def _learn(self, counts: Any) -> None:
         """Learn from sparse counts, one row for each text and one column for each stem."""

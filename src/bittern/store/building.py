@@ -106,7 +106,7 @@ def make_recipe(
     from bittern.hashing.crossmodal import CROSSMODAL
 
     if texts is None and hasher in CROSSMODAL:
-        raise InputError(f"index: {hasher} learns from images and texts; give the texts.")
+        raise InputError(f"index: {hasher} learns from images and texts; give the texts (--texts).")
     if texts is not None and hasher in HASHERS:
         names = ", ".join(CROSSMODAL)
         raise InputError(f"index: {hasher} takes images alone; with texts, choose one of {names}.")

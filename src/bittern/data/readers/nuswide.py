@@ -69,6 +69,8 @@ def load(
     ``"files"`` for the images themselves below ``Flickr``, which the publisher sends on request.
     """
     root = Path(folder)
+    if not (images := _place(root, "Imagelist.txt")).is_file():
+        raise FileError(f"{images}: no such file; nuswide needs {SPEC.layout}")
     ids = _names(root, "Imagelist.txt")
     tag_names, tags = _ground_truth(root, ids)
     notes = [f"{len(ids):,} images in the list; {N_IMAGES:,} were published."]
