@@ -51,14 +51,25 @@ def test_the_likelihood_never_falls(strength):
 
 def test_balance_keeps_the_codes_from_the_trivial_solution():
     y = np.arange(60) // 2  # pairs of pairs: few are similar
-    apart = {}
+    products = {}
     for balanced in (True, False):
         hasher = DLFH(16, n_columns=60, balanced=balanced).fit(IMAGES, TEXTS, y)
         U, V = (2.0 * b - 1 for b in (hasher.training_bits_, hasher.training_text_bits_))
-        products = U @ V.T / 16
-        same = y[:, None] == y
-        apart[balanced] = products[same].mean() - products[~same].mean()
-    assert apart[True] > 0.3 > 0.1 > apart[False]
+        products[balanced] = U @ V.T / 16
+    same = y[:, None] == y
+    assert products[True][same].mean() > 0.2 > 0 > products[True][~same].mean()
+    assert products[False][same].mean() < -0.1  # even similar pairs have opposite codes
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_similar_and_dissimilar_pairs_weigh_the_same_if_balanced(balanced):
+    S = np.array([[1, 0, 0, 0], [0, 0, 1, 0]], float)
+    weights = DLFH(balanced=balanced)._weights(S)
+    similar, dissimilar = weights[S == 1], weights[S == 0]
+    assert similar.sum() == pytest.approx(4 if balanced else 2)
+    assert dissimilar.sum() == pytest.approx(4 if balanced else 6)
+    for constant in (0.0, 1.0):  # nothing to balance
+        np.testing.assert_array_equal(DLFH(balanced=balanced)._weights(S * 0 + constant), 1)
 
 
 def test_the_codes_explain_the_affinities_and_the_functions_the_codes():
