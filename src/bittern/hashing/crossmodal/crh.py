@@ -148,9 +148,10 @@ class Side:
             size = np.abs(values)
             d = values[place] - other
             value = np.maximum(size, 1).mean() + values @ (quadratic * values + linear)
-            value += weight @ tau_convex(d) + DECAY / 2 * w @ w
+            pull = tau_convex_slope(d)
+            value += weight @ height(pull) + DECAY / 2 * w @ w
             slope = np.where(size > 1, np.sign(values) / n, 0.0) + 2 * quadratic * values + linear
-            slope += np.bincount(place, weight * tau_convex_slope(d), minlength=n)
+            slope += np.bincount(place, weight * pull, minlength=n)
             return float(value), slope @ self.rows + DECAY * w
 
         return value_and_slope
@@ -163,13 +164,17 @@ def tau(d: Float64Array) -> Float64Array:
 
 def tau_convex(d: Float64Array) -> Float64Array:
     """The convex part of τ; the rest is a parabola, subtracted."""
-    d = np.abs(d)
-    middle = (A * d**2 - 2 * A * LAMBDA * d + A * LAMBDA**2) / (2 * (A - 1))
-    return np.where(d <= LAMBDA, 0.0, np.where(d <= A * LAMBDA, middle, (d**2 - A * LAMBDA**2) / 2))
+    return height(tau_convex_slope(d))
 
 
 def tau_convex_slope(d: Float64Array) -> Float64Array:
-    """The derivative of the convex part."""
+    """The derivative of the convex part: 0 up to λ, then linear up to aλ, then d."""
     size = np.abs(d)
-    middle = A * (size - LAMBDA) / (A - 1)
-    return np.sign(d) * np.where(size <= LAMBDA, 0.0, np.where(size <= A * LAMBDA, middle, size))
+    slope = np.minimum(np.maximum(A / (A - 1) * (size - LAMBDA), 0), size)
+    return np.copysign(slope, d)
+
+
+def height(slope: Float64Array) -> Float64Array:
+    """The convex part of τ where it has this slope."""
+    square = slope**2
+    return (square - np.minimum(square, (A * LAMBDA) ** 2) / A) / 2
