@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 from blobs import KINDS, X, Y
-from sklearn.svm import LinearSVC
 
 import bittern as bt
 from bittern.hashing import GRH, ITQ, LSH, classifiers
-from bittern.hashing.classifiers import (
-    bit_classifiers,
-    linear_classifier,
-    regularised_classifiers,
-)
+from bittern.hashing.classifiers import bit_classifiers, regularised_classifiers
 
 
 def smoothed(bits, start, affinity, alpha):
@@ -32,9 +27,9 @@ def learned(monkeypatch):
     """The bits that classifiers were told to learn."""
     found = []
 
-    def recorded(centred, wanted, C, rng, **options):
+    def recorded(centred, wanted, C, **options):
         found.append(wanted)
-        return bit_classifiers(centred, wanted, C, rng, **options)
+        return bit_classifiers(centred, wanted, C, **options)
 
     monkeypatch.setattr(classifiers, "bit_classifiers", recorded)
     return found
@@ -45,8 +40,7 @@ def learned(monkeypatch):
 def test_the_bits_to_learn_are_those_that_neighbours_vote_for(kind, alpha, learned):
     targets = bt.hashing.Targets.of(KINDS[kind], len(X), "GRH")
     start, centred = LSH(5, random_state=1).fit(X).transform(X), X - X.mean(axis=0)
-    rng = np.random.default_rng(0)
-    steps = regularised_classifiers(centred, start, targets, alpha, 1.0, rng)
+    steps = regularised_classifiers(centred, start, targets, alpha, 1.0)
     bits = start
     for _ in range(3):
         weights, constant = next(steps)
@@ -67,25 +61,10 @@ def test_the_functions_are_the_last_classifiers():
     start = LSH(6, random_state=3).fit(X)
     rows = np.sort(rng.permutation(len(X))[:60])
     mean, targets = X[rows].mean(axis=0), bt.hashing.Targets.of(Y[rows], 60, "GRH")
-    steps = regularised_classifiers(
-        X[rows] - mean, start.transform(X[rows]), targets, 0.9, 1.0, rng
-    )
+    steps = regularised_classifiers(X[rows] - mean, start.transform(X[rows]), targets, 0.9, 1.0)
     next(steps)
     weights, constant = next(steps)
     np.testing.assert_array_equal(hasher.transform(X), (X - mean) @ weights + constant > 0)
-
-
-def test_a_classifier_is_a_support_vector_machine_with_weights_by_frequency():
-    wanted = np.arange(len(X)) < 20  # one sixth
-    weights = linear_classifier(X, wanted, 0.5, np.random.default_rng(0), balanced=True)
-    seed = int(np.random.default_rng(0).integers(2**31))
-    other = LinearSVC(
-        C=0.5, dual=True, tol=0.1, class_weight={True: 5.0, False: 1.0}, random_state=seed
-    ).fit(X, wanted)
-    np.testing.assert_allclose(weights, np.append(other.coef_, other.intercept_))
-    for constant in (True, False):
-        flat = linear_classifier(X, np.full(len(X), constant), 1.0, np.random.default_rng(0))
-        assert not flat[:-1].any() and (flat[-1] > 0) == constant
 
 
 def test_a_kernel_separates_what_no_hyperplane_does():

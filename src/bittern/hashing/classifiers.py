@@ -10,27 +10,25 @@ import numpy as np
 from bittern.checks import Float64Array, check_count, check_number, row_blocks
 from bittern.errors import InputError
 from bittern.hashing.base import Bits
+from bittern.hashing.squared_hinge import support_vectors
 from bittern.hashing.targets import Targets
 
 
 def linear_classifier(
-    X: Float64Array, wanted: Bits, C: float, rng: np.random.Generator, *, balanced: bool = False
+    X: Float64Array, wanted: Bits, C: float, rng: np.random.Generator
 ) -> Float64Array:
     """Weights ``(dim + 1,)`` of a linear support vector machine, the constant term last.
 
-    The loss is the squared hinge, by LIBLINEAR.  With ``balanced``, the rows of the rarer bit count
-    more, so that both bits count the same.  A bit that all rows share is a constant.
+    The loss is the squared hinge, by LIBLINEAR.  A bit that all rows share is a constant.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
     seed = int(rng.integers(2**31))
     ones = int(wanted.sum())
-    zeros = len(wanted) - ones
-    if not ones or not zeros:
+    if ones in (0, len(wanted)):
         return np.append(np.zeros(X.shape[1]), 1.0 if ones else -1.0)
-    weights = {True: max(zeros / ones, 1.0), False: max(ones / zeros, 1.0)} if balanced else None
-    model = LinearSVC(C=C, dual=True, tol=0.1, class_weight=weights, random_state=seed)
+    model = LinearSVC(C=C, dual=True, tol=0.1, random_state=seed)
     with warnings.catch_warnings():  # a nearly optimal classifier will do
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, wanted)
@@ -38,7 +36,7 @@ def linear_classifier(
 
 
 def bit_classifiers(
-    centred: Float64Array, wanted: Bits, C: float, rng: np.random.Generator, *, balanced: bool
+    centred: Float64Array, wanted: Bits, C: float, *, balanced: bool
 ) -> tuple[Float64Array, Float64Array]:
     """Weights ``(dim, n_bits)`` and constant terms of a classifier for each bit.
 
@@ -46,10 +44,7 @@ def bit_classifiers(
     the same whatever their unit; the weights are those of the features as given.
     """
     scale = float(np.sqrt((centred**2).sum(axis=1).mean())) or 1.0
-    columns = [
-        linear_classifier(centred / scale, bit, C, rng, balanced=balanced) for bit in wanted.T
-    ]
-    weights = np.column_stack(columns)
+    weights = support_vectors(centred / scale, wanted, C, balanced=balanced)
     return weights[:-1] / scale, weights[-1]
 
 
@@ -59,7 +54,6 @@ def regularised_classifiers(
     targets: Targets,
     alpha: float,
     C: float,
-    rng: np.random.Generator,
 ) -> Iterator[tuple[Float64Array, Float64Array]]:
     """Classifiers of bits that neighbours vote for, step after step, without end.
 
@@ -69,7 +63,7 @@ def regularised_classifiers(
     bits = start
     while True:
         mixed = alpha * votes(targets, bits) + (1 - alpha) * signs(start)
-        weights, constant = bit_classifiers(centred, mixed >= 0, C, rng, balanced=True)
+        weights, constant = bit_classifiers(centred, mixed >= 0, C, balanced=True)
         yield weights, constant
         bits = centred @ weights + constant > 0
 

@@ -27,7 +27,7 @@ class GRH(Hasher):
     then a support vector machine learns each column of B from the rows, and its predictions replace
     the column.  The last machines are the hash functions.
 
-    The machines are linear (squared hinge loss, parameter ``C``, by LIBLINEAR) on the Gaussian
+    The machines are linear (squared hinge loss, parameter ``C``) on the Gaussian
     kernel of a row with ``n_anchors`` random training rows, or on the row itself with
     ``n_anchors=None``.  The rarer bit of a column weighs more, so that both weigh the same.
     ``start`` is a linear hasher, by its name (``"itq"``) or unfitted (``ITQ()``).
@@ -89,7 +89,7 @@ class GRH(Hasher):
         features = _mapped(X[rows], anchors, width).astype(np.float64)
         mean = features.mean(axis=0)
         steps = regularised_classifiers(
-            features - mean, start.transform(X[rows]), targets.take(rows), self.alpha, self.C, rng
+            features - mean, start.transform(X[rows]), targets.take(rows), self.alpha, self.C
         )
         for _ in track(range(self.n_iter), f"{self._title}: learning the bits"):
             projection, intercept = next(steps)

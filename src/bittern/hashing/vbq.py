@@ -25,10 +25,11 @@ class VBQ(NeighbourHasher):
     .. math:: \sum_{h=1}^{H} F_h(k_h) \quad \text{is largest, with} \quad
         \sum_{h=1}^{H} k_h \le \text{n\_bits}.
 
-    Dimensions with k = 0 are dropped.  This is a knapsack from which one of several sizes is chosen
-    for each item; dynamic programming over dimensions and bits solves it exactly, where the
-    original has a binary integer linear program.  ``bits_`` are the :math:`k_h`.  If no rows are
-    similar, every dimension has one bit.
+    Dimensions with k = 0 are dropped; their F is 0 by definition, not that of a single region, as a
+    dropped dimension keeps no neighbours together.  This is a knapsack from which one of several
+    sizes is chosen for each item; dynamic programming over dimensions and bits solves it exactly,
+    where the original has a binary integer linear program.  ``bits_`` are the :math:`k_h`.  If no
+    rows are similar, every dimension has one bit.
 
     The distance of two codes is the sum over dimensions of how many regions they are apart, as in
     :class:`~bittern.hashing.MHQ`; k nominal bits are stored as :math:`2^k - 1`, so the number of

@@ -142,18 +142,18 @@ def side(seed):
 def test_the_bound_touches_the_objective_and_lies_above_it(seed):
     one, rng = side(seed), np.random.default_rng(seed)
     at = 0.3 * rng.standard_normal(7)
-    gap = one.objective(at) - one.bound(at, at)[0]  # a constant
+    gap = one.objective(at) - one.bound(at)(at)[0]  # a constant
     for _ in range(50):
         w = at + 0.3 * rng.standard_normal(7)
-        assert one.bound(w, at)[0] + gap >= one.objective(w) - 1e-9
+        assert one.bound(at)(w)[0] + gap >= one.objective(w) - 1e-9
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_slope_of_the_bound_is_its_derivative(seed):
     one, rng = side(seed), np.random.default_rng(seed)
     at, w = 0.3 * rng.standard_normal((2, 7))
-    numeric = approx_fprime(w, lambda v: one.bound(v, at)[0], 1e-7)
-    np.testing.assert_allclose(one.bound(w, at)[1], numeric, rtol=1e-4, atol=1e-3)
+    numeric = approx_fprime(w, lambda v: one.bound(at)(v)[0], 1e-7)
+    np.testing.assert_allclose(one.bound(at)(w)[1], numeric, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -19,30 +19,57 @@ def signs(n, b):
     return rng.choice([-1.0, 1.0], (n, b))
 
 
-def likelihood(U, V, S, strength):
+def likelihood(U, V, S, weights, strength):
     theta = strength / U.shape[1] * U @ V.T
-    return (S * theta - np.logaddexp(0, theta)).sum()
+    return (weights * (S * theta - np.logaddexp(0, theta))).sum()
 
 
 def test_one_bit_maximises_the_quadratic_bound():
     U, V, S, strength = signs(4, 1), signs(5, 1), (rng.random((4, 5)) < 0.4) * 1.0, 3.0
+    weights = rng.random((4, 5))
     theta = strength * U @ V.T
-    slope = strength * (S - 1 / (1 + np.exp(-theta))) @ V
+    slope = strength * (weights * (S - 1 / (1 + np.exp(-theta)))) @ V
+    curvature = strength**2 / 4 * weights.sum(axis=1, keepdims=True)
 
     def bound(new):
-        return (slope * (new - U)).sum() - 5 * strength**2 / 8 * np.square(new - U).sum()
+        return (slope * (new - U) - curvature / 2 * np.square(new - U)).sum()
 
     best = max(itertools.product((-1.0, 1.0), repeat=4), key=lambda c: bound(np.array(c)[:, None]))
-    np.testing.assert_array_equal(likelier_codes(U, V, S, strength)[:, 0], best)
+    np.testing.assert_array_equal(likelier_codes(U, V, S, weights, strength)[:, 0], best)
 
 
 @pytest.mark.parametrize("strength", [1.0, 8.0, 50.0])
 def test_the_likelihood_never_falls(strength):
     for _ in range(20):
         U, V, S = signs(12, 6), signs(9, 6), (rng.random((12, 9)) < 0.4) * 1.0
-        better = likelier_codes(U, V, S, strength)
+        weights = rng.random((12, 9))
+        better = likelier_codes(U, V, S, weights, strength)
         assert set(np.unique(better)) <= {-1, 1}
-        assert likelihood(better, V, S, strength) >= likelihood(U, V, S, strength) - 1e-9
+        before, after = (likelihood(codes, V, S, weights, strength) for codes in (U, better))
+        assert after >= before - 1e-9
+
+
+def test_balance_keeps_the_codes_from_the_trivial_solution():
+    y = np.arange(60) // 2  # pairs of pairs: few are similar
+    products = {}
+    for balanced in (True, False):
+        hasher = DLFH(16, n_columns=60, balanced=balanced).fit(IMAGES, TEXTS, y)
+        U, V = (2.0 * b - 1 for b in (hasher.training_bits_, hasher.training_text_bits_))
+        products[balanced] = U @ V.T / 16
+    same = y[:, None] == y
+    assert products[True][same].mean() > 0.2 > 0 > products[True][~same].mean()
+    assert products[False][same].mean() < -0.1  # even similar pairs have opposite codes
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_similar_and_dissimilar_pairs_weigh_the_same_if_balanced(balanced):
+    S = np.array([[1, 0, 0, 0], [0, 0, 1, 0]], float)
+    weights = DLFH(balanced=balanced)._weights(S)
+    similar, dissimilar = weights[S == 1], weights[S == 0]
+    assert similar.sum() == pytest.approx(4 if balanced else 2)
+    assert dissimilar.sum() == pytest.approx(4 if balanced else 6)
+    for constant in (0.0, 1.0):  # nothing to balance
+        np.testing.assert_array_equal(DLFH(balanced=balanced)._weights(S * 0 + constant), 1)
 
 
 def test_the_codes_explain_the_affinities_and_the_functions_the_codes():

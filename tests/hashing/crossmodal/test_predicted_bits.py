@@ -26,12 +26,12 @@ def test_rcmh_learns_bits_of_texts_then_the_same_bits_from_images():
     X, Y = View.linear(IMAGES).features, View.linear(TEXTS).features
     start = Y @ rng.standard_normal((5, 6)) > 0
     targets = Targets.of(LABELS, 90, "RCMH")
-    steps = regularised_classifiers(Y, start, targets, 0.9, 1.0, rng)
+    steps = regularised_classifiers(Y, start, targets, 0.9, 1.0)
     next(steps)
     weights, constant = next(steps)
     texts = Y @ weights + constant > 0
     np.testing.assert_array_equal(hasher.transform(texts=TEXTS), texts)
-    weights, constant = bit_classifiers(X, texts, 1.0, rng, balanced=True)
+    weights, constant = bit_classifiers(X, texts, 1.0, balanced=True)
     np.testing.assert_array_equal(hasher.transform(images=IMAGES), X @ weights + constant > 0)
 
 
@@ -61,14 +61,14 @@ def _root(M):
 def test_pdh_learns_in_turn_what_the_other_modality_predicts(monkeypatch):
     asked = []
 
-    def recorded(centred, wanted, C, rng, **options):
+    def recorded(centred, wanted, C, **options):
         asked.append((centred, wanted))
-        return bit_classifiers(centred, wanted, C, rng, **options)
+        return bit_classifiers(centred, wanted, C, **options)
 
     monkeypatch.setattr(pdh_module, "bit_classifiers", recorded)
     hasher = PDH(5, n_iter=2, C=1.0).fit(IMAGES, TEXTS)
     assert [len(features.T) for features, _ in asked] == [7, 5, 7, 5]
-    weights, constant = bit_classifiers(*asked[0], 1.0, np.random.default_rng(0), balanced=False)
+    weights, constant = bit_classifiers(*asked[0], 1.0, balanced=False)
     learned = decorrelated(asked[0][0] @ weights + constant > 0)
     np.testing.assert_array_equal(asked[1][1], learned)
     monkeypatch.undo()

@@ -71,10 +71,20 @@ def leading_pair(
     from scipy.sparse import coo_array
 
     products = coo_array((signed, (pairs.images, pairs.texts)), shape=(len(X), len(Y)))
-    left, _, right = np.linalg.svd(X.T @ (products.tocsr() @ Y), full_matrices=False)
-    p, q = left[:, 0], right[0]
+    C = X.T @ (products.tocsr() @ Y)
+    p, q = _leading(C) if C.shape[0] >= C.shape[1] else _leading(C.T)[::-1]
     sign = np.sign(p[np.abs(p).argmax()]) or 1.0
     return sign * p, sign * q
+
+
+def _leading(C: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """The leading singular vectors of a matrix with few columns."""
+    from scipy.linalg import eigh
+
+    last = C.shape[1] - 1
+    right = eigh(C.T @ C, subset_by_index=(last, last))[1][:, 0]
+    left = C @ right
+    return left / (np.linalg.norm(left) or 1.0), right
 
 
 def best_thresholds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,7 +113,7 @@ class Side:
 
         for _ in range(N_LINEARISATIONS):
             found = minimize(
-                self.bound, w, args=(w,), jac=True, method="L-BFGS-B", options={"maxiter": N_STEPS}
+                self.bound(w), w, jac=True, method="L-BFGS-B", options={"maxiter": N_STEPS}
             )
             w = found.x
         return w
@@ -125,23 +126,35 @@ class Side:
         margin = np.maximum(1 - np.abs(values), 0).mean()
         return float(margin + self.weight @ loss + DECAY / 2 * w @ w)
 
-    def bound(self, w: Float64Array, at: Float64Array) -> tuple[float, Float64Array]:
+    def bound(self, at: Float64Array) -> Callable[[Float64Array], tuple[float, Float64Array]]:
         """A convex bound of the objective that touches it at ``at``, up to a constant; its slope.
 
         The margin of z is max(|z|, 1) - |z|, and τ is a convex part minus a parabola; tangents
-        replace what is subtracted.
+        replace what is subtracted.  All but the convex part of τ is, for each row, a parabola
+        :math:`q z^2 + l z` of its value z beside max(|z|, 1); pairs are summed up once.
         """
-        values, before = self.rows @ w, self.rows @ at
-        d, d0 = values[self.place] - self.other, before[self.place] - self.other
-        loss = np.where(self.similar, d**2, tau_convex(d) - d0 * d)
-        side = np.where(before > 0, 1.0, -1.0)
-        margin = (np.maximum(np.abs(values), 1) - side * values).mean()
-        slope = np.where(np.abs(values) > 1, np.sign(values), 0.0) - side
-        slope /= len(values)
-        pull = self.weight * np.where(self.similar, 2 * d, tau_convex_slope(d) - d0)
-        slope += np.bincount(self.place, pull, minlength=len(values))
-        value = float(margin + self.weight @ loss + DECAY / 2 * w @ w)
-        return value, self.rows.T @ slope + DECAY * w
+        n, before = len(self.rows), self.rows @ at
+        place, other, weight = (
+            part[~self.similar] for part in (self.place, self.other, self.weight)
+        )
+        alike = np.where(self.similar, self.weight, 0.0)
+        quadratic = np.bincount(self.place, alike, minlength=n)
+        linear = np.where(before > 0, -1 / n, 1 / n)
+        linear -= 2 * np.bincount(self.place, alike * self.other, minlength=n)
+        linear -= np.bincount(place, weight * (before[place] - other), minlength=n)
+
+        def value_and_slope(w: Float64Array) -> tuple[float, Float64Array]:
+            values = self.rows @ w
+            size = np.abs(values)
+            d = values[place] - other
+            value = np.maximum(size, 1).mean() + values @ (quadratic * values + linear)
+            pull = tau_convex_slope(d)
+            value += weight @ height(pull) + DECAY / 2 * w @ w
+            slope = np.where(size > 1, np.sign(values) / n, 0.0) + 2 * quadratic * values + linear
+            slope += np.bincount(place, weight * pull, minlength=n)
+            return float(value), slope @ self.rows + DECAY * w
+
+        return value_and_slope
 
 
 def tau(d: Float64Array) -> Float64Array:
@@ -151,13 +164,17 @@ def tau(d: Float64Array) -> Float64Array:
 
 def tau_convex(d: Float64Array) -> Float64Array:
     """The convex part of τ; the rest is a parabola, subtracted."""
-    d = np.abs(d)
-    middle = (A * d**2 - 2 * A * LAMBDA * d + A * LAMBDA**2) / (2 * (A - 1))
-    return np.where(d <= LAMBDA, 0.0, np.where(d <= A * LAMBDA, middle, (d**2 - A * LAMBDA**2) / 2))
+    return height(tau_convex_slope(d))
 
 
 def tau_convex_slope(d: Float64Array) -> Float64Array:
-    """The derivative of the convex part."""
+    """The derivative of the convex part: 0 up to λ, then linear up to aλ, then d."""
     size = np.abs(d)
-    middle = A * (size - LAMBDA) / (A - 1)
-    return np.sign(d) * np.where(size <= LAMBDA, 0.0, np.where(size <= A * LAMBDA, middle, size))
+    slope = np.minimum(np.maximum(A / (A - 1) * (size - LAMBDA), 0), size)
+    return np.copysign(slope, d)
+
+
+def height(slope: Float64Array) -> Float64Array:
+    """The convex part of τ where it has this slope."""
+    square = slope**2
+    return (square - np.minimum(square, (A * LAMBDA) ** 2) / A) / 2

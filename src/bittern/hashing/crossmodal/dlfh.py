@@ -16,18 +16,21 @@ class DLFH(ProjectionHasher):
     r"""Discrete latent factor hashing: codes that explain which pairs are similar.
 
     Images have codes U and texts codes V, both in :math:`\{-1, 1\}^{n \times b}`.  With the
-    affinities S in [0, 1], the codes maximise
+    affinities S in [0, 1] and weights c, the codes maximise
 
-    .. math:: \sum_{ij} S_{ij} \theta_{ij} - \log (1 + e^{\theta_{ij}}),
+    .. math:: \sum_{ij} c_{ij} \left( S_{ij} \theta_{ij} - \log (1 + e^{\theta_{ij}}) \right),
         \qquad \theta_{ij} = \tfrac{\lambda}{b} \, u_i^\top v_j.
+
+    If ``balanced``, similar and dissimilar pairs have the same total weight.  Otherwise all weights
+    are 1, as in the original; if few pairs are similar, the largest sum is then near a trivial one,
+    where every text has the code opposite to that of every image.
 
     Each of ``n_iter`` rounds draws ``n_columns`` random pairs J (as many as bits, by default), then
     updates U bit by bit against the texts of J, and V against the images of J.  A bit maximises a
     lower bound that is quadratic, as the curvature is at most a quarter:
 
-    .. math:: u_{\cdot k} = \operatorname{sgn} \Big( \tfrac{\lambda}{b} \sum_{j \in J}
-        \big( S_{\cdot j} - \sigma(\theta_{\cdot j}) \big) v_{jk}
-        + \tfrac{\lambda^2 |J|}{4 b^2} u_{\cdot k} \Big),
+    .. math:: u_{ik} = \operatorname{sgn} \sum_{j \in J} c_{ij} \Big( \tfrac{\lambda}{b}
+        \big( S_{ij} - \sigma(\theta_{ij}) \big) v_{jk} + \tfrac{\lambda^2}{4 b^2} u_{ik} \Big),
 
     so the sum over J never falls.  The hash functions are ridge regressions of U on the features of
     the images and of V on those of the texts, without a constant term; the penalty is ``ridge``
@@ -54,6 +57,7 @@ class DLFH(ProjectionHasher):
         n_anchors: int = 1000,
         strength: float = 8.0,
         n_columns: int | None = None,
+        balanced: bool = True,
         ridge: float = 1e-2,
         n_iter: int = 30,
         random_state: int | None = 0,
@@ -63,6 +67,7 @@ class DLFH(ProjectionHasher):
         self.n_anchors = n_anchors
         self.strength = strength
         self.n_columns = n_columns
+        self.balanced = balanced
         self.ridge = ridge
         self.n_iter = n_iter
         self.random_state = random_state
@@ -77,9 +82,9 @@ class DLFH(ProjectionHasher):
         for _ in track(range(self.n_iter), f"{self._title}: learning the codes"):
             chosen = np.sort(rng.permutation(len(images))[: self.n_columns or self.n_bits])
             S = targets.affinity(columns=chosen).astype(np.float64)
-            U = likelier_codes(U, V[chosen], S, self.strength)
+            U = likelier_codes(U, V[chosen], S, self._weights(S), self.strength)
             S = targets.affinity(rows=chosen).T.astype(np.float64)
-            V = likelier_codes(V, U[chosen], S, self.strength)
+            V = likelier_codes(V, U[chosen], S, self._weights(S), self.strength)
             (P, _), (Q, _) = (ridge.solve(codes) for ridge, codes in zip(maps, (U, V), strict=True))
             self._keep(
                 image_function_=views[0].function(P),
@@ -87,6 +92,12 @@ class DLFH(ProjectionHasher):
                 training_bits_=U > 0,
                 training_text_bits_=V > 0,
             )
+
+    def _weights(self, S: Float64Array) -> Float64Array:
+        share = float(S.mean())
+        if not self.balanced or share in (0, 1):
+            return np.ones_like(S)
+        return S / (2 * share) + (1 - S) / (2 - 2 * share)
 
     def _check(self) -> None:
         check_number(self.strength, f"{self._title}: strength", above=0)
@@ -97,17 +108,17 @@ class DLFH(ProjectionHasher):
 
 
 def likelier_codes(
-    U: Float64Array, V: Float64Array, S: Float64Array, strength: float
+    U: Float64Array, V: Float64Array, S: Float64Array, weights: Float64Array, strength: float
 ) -> Float64Array:
     """Codes U ``(n, b)`` under which affinities S ``(n, m)`` to codes V ``(m, b)`` are likelier."""
     from scipy.special import expit
 
-    U, (m, n_bits) = U.copy(), V.shape
-    c = strength / n_bits
-    theta = c * U @ V.T
+    U, n_bits = U.copy(), V.shape[1]
+    scale = strength / n_bits
+    theta, bound = scale * U @ V.T, scale / 4 * weights.sum(axis=1)
     for k in range(n_bits):
-        pull = c * ((S - expit(theta)) @ V[:, k]) + m * c**2 / 4 * U[:, k]
+        pull = (weights * (S - expit(theta))) @ V[:, k] + bound * U[:, k]
         column = np.where(pull < 0, -1.0, 1.0)
-        theta += c * np.outer(column - U[:, k], V[:, k])
+        theta += scale * np.outer(column - U[:, k], V[:, k])
         U[:, k] = column
     return U

@@ -27,10 +27,10 @@ class PDH(ProjectionHasher):
 
     Canonical directions are those of :class:`~bittern.hashing.crossmodal.CVH`, with
     ``regularisation``.  If there are fewer than bits, the canonical variables are first multiplied
-    by a random matrix with orthonormal rows.  The machines have the squared hinge loss, by
-    LIBLINEAR, on features scaled to a mean square length of 1.  On held-out training rows of Wiki
-    one iteration was the best: with few columns, many bits repeat each other, and making them
-    uncorrelated turns them into noise.  Written from memory of the paper, which was not at hand.
+    by a random matrix with orthonormal rows.  The machines have the squared hinge loss, on features
+    scaled to a mean square length of 1.  On held-out training rows of Wiki one iteration was the
+    best: with few columns, many bits repeat each other, and making them uncorrelated turns them
+    into noise.  Written from memory of the paper, which was not at hand.
 
     Reference: [Rastegari-Choi-Fakhraei-Daume-Davis-2013].
     """
@@ -60,9 +60,9 @@ class PDH(ProjectionHasher):
         image, text = View.linear(images), View.linear(texts)
         bits = self._start(image, text, rng)  # of the texts
         for _ in track(range(self.n_iter), f"{self._title}: learning the bits"):
-            W, a = bit_classifiers(image.features, bits, self.C, rng, balanced=False)
+            W, a = bit_classifiers(image.features, bits, self.C, balanced=False)
             bits = decorrelated(image.features @ W + a > 0)
-            V, b = bit_classifiers(text.features, bits, self.C, rng, balanced=False)
+            V, b = bit_classifiers(text.features, bits, self.C, balanced=False)
             bits = decorrelated(text.features @ V + b > 0)
             self._keep(image_function_=image.function(W, a), text_function_=text.function(V, b))
 

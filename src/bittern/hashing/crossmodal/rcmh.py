@@ -64,11 +64,11 @@ class RCMH(ProjectionHasher):
         rng = self._generator()
         image, text = make_views(images, texts, self.kernel, self.n_anchors, rng, self._title)
         start = text.features @ rng.standard_normal((text.features.shape[1], self.n_bits)) > 0
-        steps = regularised_classifiers(text.features, start, targets, self.alpha, self.C, rng)
+        steps = regularised_classifiers(text.features, start, targets, self.alpha, self.C)
         for _ in track(range(self.n_iter), f"{self._title}: learning the bits"):
             W_texts, a_texts = next(steps)
         bits = text.features @ W_texts + a_texts > 0
-        W_images, a_images = bit_classifiers(image.features, bits, self.C, rng, balanced=True)
+        W_images, a_images = bit_classifiers(image.features, bits, self.C, balanced=True)
         self._keep(
             image_function_=image.function(W_images, a_images),
             text_function_=text.function(W_texts, a_texts),
