@@ -9,10 +9,12 @@ import pytest
 from places import new_place, random_codes, skip_without_milvus
 
 import bittern as bt
+from bittern.data.export import write_folder
 from bittern.errors import FileError, InputError
 from bittern.store import building
 from bittern.store.conditions import to_milvus
 from bittern.store.milvus import Address
+from bittern.store.queries import search_by_images, search_by_text
 
 N_BITS = 10  # few, so that nearly every hit is tied
 CODES = random_codes(400, N_BITS)
@@ -238,3 +240,25 @@ def test_hits_of_a_real_server_are_those_of_a_file(tmp_path):
             check_same(served, embedded)
         with bt.store.open(place, read_only=True) as again:
             assert len(again) > 300
+
+
+def test_words_find_the_same_images_as_in_a_file(tmp_path):
+    photos = tmp_path / "photos"
+    write_folder(bt.load("captions", n=30, side=16), photos)
+    found = []
+    for store in ("file", "milvus"):
+        place = new_place(store, tmp_path)
+        recipe = building.make_recipe("cca-itq", 16, features="hsv-global", texts="bag-of-words")
+        building.build_collection(place, photos, recipe, texts="captions.csv")
+        with bt.store.open(place) as opened:
+            found.append(
+                [
+                    search_by_text(opened, "a red circle", k=30),
+                    search_by_text(opened, "a red circle", k=30, to="text"),
+                    search_by_images(opened, [photos / "00003.png"], to="text", k=30),
+                ]
+            )
+    for one, other in zip(*found, strict=True):
+        assert one.values.tolist() == other.values.tolist()
+        assert one.ids.tolist() == other.ids.tolist()
+        assert [m["text"] for m in one.metadata] == [m["text"] for m in other.metadata]

@@ -52,7 +52,7 @@ def boost(positives: ArrayLike, negatives: ArrayLike, *, n_rounds: int = N_ROUND
     votes, and then scales the weights of the rows that it gets wrong, and of the others, to one
     half each.
 
-    A single positive row is often told from all others by one feature, and its votes would be
+    One feature can often separate a single positive row from all others, and its votes would be
     infinite.  So e counts as at least half of the least weight that a row has at first, no feature
     is chosen twice, and of features with equal errors the one whose means are farthest apart wins,
     in standard deviations of the negative rows.
