@@ -215,7 +215,7 @@ def test_bad_input_is_refused_in_a_sentence(changes, error, says):
 
 def test_too_few_words_are_refused(data):
     plan = plan_of(open_vocabulary={"n_words": 7, "least": 0.02, "most": 0.6})
-    with pytest.raises(InputError, match="needs 14 words .* found 12; lower n_words"):
+    with pytest.raises(InputError, match=r"needs 14 words .* found 12; lower n_words"):
         prepared(plan, data)
 
 
