@@ -24,6 +24,7 @@ from bittern.io.toml import to_toml
 from bittern.report import to_markdown
 
 N, N_TAGS = 200, 12
+WORDS = ["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibex", "jay", "kiwi", "lynx"]
 PLAN = """
 title = "Words"
 paradigm = "open-vocabulary"
@@ -39,7 +40,9 @@ open_vocabulary = { n_words = 3, least = 0.02, most = 0.6 }
 
 
 def plan_of(**changes):
-    return Protocol.of(tomllib.loads(PLAN) | changes)
+    plan = tomllib.loads(PLAN)
+    plan["dataset"]["options"]["tag_names"] = WORDS
+    return Protocol.of(plan | changes)
 
 
 @pytest.fixture(scope="module")
