@@ -271,10 +271,12 @@ def test_the_python_and_the_protocol_about_experiments_run(tmp_path):
     said = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
     assert "lsh" in said.stdout and "itq" in said.stdout
-    protocol, pairs, search = map(tomllib.loads, blocks(page, "toml"))
+    protocol, pairs, words, search = map(tomllib.loads, blocks(page, "toml"))
     cells = bittern.experiments.cells_of(bittern.experiments.Protocol.of(protocol))
     assert len(cells) == 10 * (1 + 3 + 3)
     trials = bittern.experiments.trials_of(bittern.experiments.Protocol.of(protocol | search))
     assert len(trials) == 2 * 3 * 12 * 2  # methods, lengths, points, repeats
     pairs = bittern.experiments.Protocol.of(pairs)
     assert len(pairs.kind.tasks(pairs)) == 3 * 3  # directions, settings
+    words = bittern.experiments.Protocol.of(words)
+    assert len(bittern.experiments.cells_of(words)) == 3 * 3  # runs, methods

@@ -15,7 +15,7 @@ import bittern as bt
 from bittern.features import FEATURES
 from bittern.hashing import HASHERS
 from bittern.store import building
-from bittern.store.queries import draw_montage, search_by_images, search_by_row
+from bittern.store.queries import Matches, draw_montage, search_by_images, search_by_row
 
 COLOURS = {"red": (200, 30, 30), "green": (30, 180, 40), "blue": (30, 40, 210)}
 
@@ -96,6 +96,26 @@ def test_a_montage_shows_every_answer(place, folder, tmp_path):
     assert pixels.shape[1] > pixels.shape[0] > 200
     bluish = (pixels[..., 2] > 150) & (pixels[..., 0] < 120)
     assert bluish.sum() > 7 * 24 * 32 * 0.8
+
+
+def test_a_montage_frames_ties_and_has_a_title(folder, tmp_path):
+    known = [{"path": str(folder / f"red/0{i}.png")} for i in range(4)]
+    found = Matches(np.arange(4), np.array([1, 3, 3, 4]), True, known)
+    blue = np.array([0x3B, 0x6F, 0xB6])
+    heights = []
+    for title in ("", "a red ball " * 20):
+        draw_montage(found, tmp_path / "sheet.png", title=title)
+        pixels = np.asarray(Image.open(tmp_path / "sheet.png"))
+        across = (pixels == blue).all(axis=2).sum(axis=0)  # frame pixels in each column
+        step = pixels.shape[1] // 4
+        framed = [across[i * step + 20 : (i + 1) * step - 20].min() > 0 for i in range(4)]
+        assert framed == [False, True, True, False]
+        heights.append(pixels.shape[0])
+    assert heights[1] > heights[0]
+    assert (pixels[: heights[1] - heights[0]] < 100).any()  # letters
+    similar = Matches(np.arange(4), np.array([0.5, 0.5, 0.4, 0.4]), False, known)
+    draw_montage(similar, tmp_path / "sheet.png")
+    assert not (np.asarray(Image.open(tmp_path / "sheet.png")) == blue).all(axis=2).any()
 
 
 def test_the_commands_do_the_same(place, folder, tmp_path, run):

@@ -69,7 +69,7 @@ def search(
             found = queries.search_by_images(collection, image or [], unlike=unlike or [], **wanted)
     echo(_table(found) if format is SearchFormat.table else _json(found))
     if montage is not None:
-        queries.draw_montage(found, montage)
+        queries.draw_montage(found, montage, title=text or "")
 
 
 def _check_options(

@@ -264,8 +264,8 @@ def _fitted(
     held_out: SplitSet | None = None,
 ) -> CrossModalHasher:
     """A model that has learned from these pairs; some also record curves on held-out pairs."""
-    model = _model(protocol, cell, parameters)
-    if not any(_model(protocol, cell, point)._takes_y for point in cell.method.points):
+    model = make_model(protocol, cell, parameters)
+    if not any(make_model(protocol, cell, point)._takes_y for point in cell.method.points):
         return model.fit(train.vectors, train.texts)
     target, watched = target_of(protocol, cell, train), {}
     if held_out is not None and getattr(model, "watches_held_out", False):
@@ -274,7 +274,8 @@ def _fitted(
     return model.fit(train.vectors, train.texts, target, **watched)
 
 
-def _model(protocol: Protocol, cell: Cell, parameters: dict[str, Any]) -> CrossModalHasher:
+def make_model(protocol: Protocol, cell: Cell, parameters: dict[str, Any]) -> CrossModalHasher:
+    """The method of a cell with these parameters, not fitted yet."""
     options = {"random_state": cell.random_state(protocol)} | parameters
     return CROSSMODAL[cell.method.name](cell.n_bits, **options)
 

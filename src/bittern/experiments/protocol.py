@@ -19,6 +19,7 @@ from bittern.errors import InputError, UnknownNameError
 from bittern.experiments.changes import apply_changes
 from bittern.experiments.crossmodal import CrossModal
 from bittern.experiments.evidence import Evidence
+from bittern.experiments.open_vocabulary import OpenVocabulary
 from bittern.experiments.paradigm import Paradigm, check_different
 from bittern.experiments.retrieval import CodeRanking, HashTables
 from bittern.experiments.search import SearchSettings, draw_points
@@ -36,6 +37,7 @@ PARADIGMS: Registry[Paradigm] = Registry(
         "tables": HashTables(),
         "evidence": Evidence(),
         "crossmodal": CrossModal(),
+        "open-vocabulary": OpenVocabulary(),
     },
 )
 TESTS = Registry("test", dict.fromkeys(("wilcoxon", "t-test", "randomisation")))

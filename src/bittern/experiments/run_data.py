@@ -96,7 +96,10 @@ class RunData:
         return describe_split(self.split, self.dataset, self.modality, self.prepared.notes)
 
     def _read(self, name: str) -> SplitSet:
-        positions = getattr(self.split, name)
+        return self._items(getattr(self.split, name), name)
+
+    def _items(self, positions: PositionArray, name: str) -> SplitSet:
+        """The items at some positions; ``name`` is for errors."""
         n_lacking = int((~self.dataset.has(self.modality)[positions]).sum())
         if n_lacking:
             raise InputError(

@@ -22,7 +22,8 @@ from bittern.store.base import Collection
 from bittern.store.recipe import IMAGE, TEXT
 
 CANDIDATES = 1000  # nearest items of each example; all examples together rank them
-SIDE, MARGIN, CAPTION = 128, 8, 18  # pixels of the montage
+SIDE, MARGIN, CAPTION, TITLE = 128, 8, 18, 34  # pixels of the montage
+FRAME = "#3b6fb6"  # of items at the same distance
 PER_LINE = 5
 FilePath = str | os.PathLike[str]
 
@@ -126,9 +127,14 @@ def search_by_row(
     return _nearest(collection, code, k, radius, where)
 
 
-def draw_montage(matches: Matches, path: FilePath) -> None:
-    """Write a sheet of the images found, each with its distance or similarity."""
-    from PIL import Image, ImageDraw
+def draw_montage(matches: Matches, path: FilePath, *, title: str = "") -> None:
+    """Write a sheet of the images found, each with its distance or similarity.
+
+    A frame holds images at the same distance: their order among each other means nothing.  It is
+    open on the side where the tie continues on another line.  ``title``, such as the text that
+    was searched for, stands above.
+    """
+    from PIL import Image, ImageDraw, ImageFont
 
     paths = [known.get("path") for known in matches.metadata]
     if not all(paths):
@@ -136,20 +142,49 @@ def draw_montage(matches: Matches, path: FilePath) -> None:
     if not len(matches):
         raise InputError("search: nothing was found, so there is nothing to draw.")
     n_lines = -(-len(matches) // PER_LINE)
-    step, line = SIDE + MARGIN, SIDE + CAPTION + MARGIN
-    size = (MARGIN + step * min(PER_LINE, len(matches)), MARGIN + line * n_lines)
+    step, line, head = SIDE + MARGIN, SIDE + CAPTION + MARGIN, TITLE if title else 0
+    size = (MARGIN + step * min(PER_LINE, len(matches)), head + MARGIN + line * n_lines)
     sheet = Image.new("RGB", size, "white")
     pen = ImageDraw.Draw(sheet)
+    if title:
+        font = ImageFont.load_default(TITLE * 3 // 5)
+        while len(title) > 1 and font.getlength(title) > size[0] - 2 * MARGIN:
+            title = f"{title[:-2]}…"
+        pen.text((size[0] // 2, MARGIN), title, fill="black", anchor="mt", font=font)
     for i, (source, value) in enumerate(zip(paths, matches.values, strict=True)):
-        left, top = MARGIN + step * (i % PER_LINE), MARGIN + line * (i // PER_LINE)
+        left, top = MARGIN + step * (i % PER_LINE), head + MARGIN + line * (i // PER_LINE)
         image = Image.fromarray(read_image(Path(str(source))))
         image.thumbnail((SIDE, SIDE))
         inset = (SIDE - image.width) // 2, (SIDE - image.height) // 2
         sheet.paste(image, (left + inset[0], top + inset[1]))
         caption = str(value) if matches.is_distance else f"{value:.3g}"
         pen.text((left + SIDE // 2, top + SIDE + 2), caption, fill="black", anchor="mt")
+        if matches.is_distance:
+            _frame(pen, (left, top), *_ties(matches.values, i))
     with atomic_write(path) as file:
         sheet.save(file, format=_image_format(Path(path)))
+
+
+def _ties(values: NDArray[Any], i: int) -> tuple[bool, bool]:
+    """Whether item i is at the same distance as the one before it, and as the one after it."""
+    before = i > 0 and values[i - 1] == values[i]
+    after = i + 1 < len(values) and values[i + 1] == values[i]
+    return bool(before), bool(after)
+
+
+def _frame(pen: Any, corner: tuple[int, int], before: bool, after: bool) -> None:
+    """Draw an item's part of the frame around a tie, if it is in one."""
+    if not (before or after):
+        return
+    half = MARGIN // 2
+    left, top = corner[0] - half + 1, corner[1] - half + 1
+    right, bottom = corner[0] + SIDE + half - 1, corner[1] + SIDE + CAPTION + half - 2
+    pen.line((left - before * 2, top, right + after * 2, top), fill=FRAME, width=2)
+    pen.line((left - before * 2, bottom, right + after * 2, bottom), fill=FRAME, width=2)
+    if not before:
+        pen.line((left, top, left, bottom), fill=FRAME, width=2)
+    if not after:
+        pen.line((right, top, right, bottom), fill=FRAME, width=2)
 
 
 def _nearest(
