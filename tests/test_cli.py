@@ -89,6 +89,7 @@ def write_files(data):
     save("", data.bits)
     save("-01", data.bits.astype(np.float32))
     save("-bytes", np.packbits(data.bits, axis=1))
+    save("-little", np.packbits(data.bits, axis=1, bitorder="little"))
     save("-words", codes.words)
     save("-signed", np.where(data.bits, 1, -1).astype(np.int8))
     save("-short", data.bits[:, :8])
@@ -211,6 +212,7 @@ def assert_refused(said, *words):
         ("q-01.npy", "d-01.npy"),
         ("q-bytes.npy", "d-bytes.npy", "--bits", N_BITS),
         ("q-words.npy", "d-words.npy", "--bits", N_BITS),
+        ("q-little.npy", "d-little.npy", "--bits", N_BITS, "--bitorder", "little"),
         ("q-signed.npy", "d-signed.npy", "--signed"),
         ("q-saved.npz", "d-saved.npz"),
         ("q-saved.npy", "d-saved.npy"),
