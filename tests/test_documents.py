@@ -1,5 +1,6 @@
 """What the documents say is so: links, commands, metrics, references, versions."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -134,6 +135,15 @@ def test_every_script_may_be_executed(script):
 def test_the_readme_s_two_commands_are_scripts():
     commands = [line for block in blocks(README, "") for line in block.splitlines()]
     assert {"scripts/demo", "scripts/test"} <= set(commands)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=relative)
+def test_what_an_example_imports_is_documented(example):
+    pages = "\n".join(page.read_text() for page in PAGES if page.name != "CHANGELOG.md")
+    for node in ast.walk(ast.parse(example.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "bittern":
+            for name in node.names:
+                assert re.search(rf"\b{name.name}\b", pages), f"{example.name}: {name.name}"
 
 
 def help_of(*command):
