@@ -145,14 +145,14 @@ def test_the_names_of_the_design_are_public():
 
 
 # fmt: off
-@pytest.mark.parametrize(
-    "name",
-    [
-        "analysis", "data", "experiments", "features", "fusion", "hashing", "hashing.crossmodal",
-        "index", "metrics", "metrics.significance", "networks", "report", "store", "tables",
-    ],
-)
+PUBLIC_STAGES = [
+    "analysis", "data", "experiments", "features", "fusion", "hashing", "hashing.crossmodal",
+    "index", "metrics", "metrics.significance", "networks", "report", "store", "tables",
+]
 # fmt: on
+
+
+@pytest.mark.parametrize("name", PUBLIC_STAGES)
 def test_a_stage_lists_its_public_names_alone(name):
     stage = importlib.import_module(f"bittern.{name}")
     later = {"crossmodal", "objectives", "backbones"} if name == "hashing" else set()

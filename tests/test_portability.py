@@ -119,9 +119,10 @@ def test_one_holds_a_lock_and_others_learn_it(tmp_path):
 
 
 def test_a_lock_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "a.lock").mkdir()
     with (
         pytest.raises(bt.FileError, match=r"a.lock: cannot be locked \("),
-        locked(tmp_path / "no" / "a.lock", wait=False),
+        locked(tmp_path / "a.lock", wait=False),
     ):
         pass
 
@@ -142,7 +143,7 @@ with locked(Path({str(path)!r}), wait=True):
         with locked(path, wait=False) as is_ours:
             assert not is_ours
         process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.wait()
         with locked(path, wait=False) as is_ours:
             assert is_ours
     finally:
