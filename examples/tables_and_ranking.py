@@ -9,7 +9,7 @@ settings, and compares each with the Hamming ranking cut at the radius that retr
 import sys
 
 import bittern as bt
-from bittern.report.plots import draw_tables
+from bittern.report import draw_tables
 from bittern.tables import RankingComparison, compare_with_ranking
 
 K_GRID, L_GRID = (2, 4, 8, 16, 32), (1, 2, 4, 8, 16)

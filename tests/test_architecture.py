@@ -144,6 +144,22 @@ def test_the_names_of_the_design_are_public():
     assert design <= set(bittern.__all__)
 
 
+# fmt: off
+PUBLIC_STAGES = [
+    "analysis", "data", "experiments", "features", "fusion", "hashing", "hashing.crossmodal",
+    "index", "metrics", "metrics.significance", "networks", "report", "store", "tables",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("name", PUBLIC_STAGES)
+def test_a_stage_lists_its_public_names_alone(name):
+    stage = importlib.import_module(f"bittern.{name}")
+    later = {"crossmodal", "objectives", "backbones"} if name == "hashing" else set()
+    assert set(dir(stage)) == {*stage.__all__, *later}
+    assert not [listed for listed in dir(stage) if listed.startswith("_")]
+
+
 def test_an_unknown_attribute_is_an_attribute_error():
     with pytest.raises(AttributeError, match="No bittern attribute evalute"):
         _ = bittern.evalute

@@ -89,6 +89,7 @@ def write_files(data):
     save("", data.bits)
     save("-01", data.bits.astype(np.float32))
     save("-bytes", np.packbits(data.bits, axis=1))
+    save("-little", np.packbits(data.bits, axis=1, bitorder="little"))
     save("-words", codes.words)
     save("-signed", np.where(data.bits, 1, -1).astype(np.int8))
     save("-short", data.bits[:, :8])
@@ -211,6 +212,7 @@ def assert_refused(said, *words):
         ("q-01.npy", "d-01.npy"),
         ("q-bytes.npy", "d-bytes.npy", "--bits", N_BITS),
         ("q-words.npy", "d-words.npy", "--bits", N_BITS),
+        ("q-little.npy", "d-little.npy", "--bits", N_BITS, "--bitorder", "little"),
         ("q-signed.npy", "d-signed.npy", "--signed"),
         ("q-saved.npz", "d-saved.npz"),
         ("q-saved.npy", "d-saved.npy"),
@@ -463,9 +465,20 @@ def test_the_demo_without_pytorch_says_so(monkeypatch):
 
 
 def test_version_and_help(bittern):
-    assert bittern("--version").out == f"bittern {bt.__version__}\n"
+    assert bittern("--version").out == bittern("-V").out == f"bittern {bt.__version__}\n"
+    assert bittern("help").out == bittern("--help").out
+    assert bittern("help", "index", "export").out == bittern("index", "export", "-h").out
+    assert "--bitorder" in bittern("help", "index", "export").out
+    assert bittern("help", "nope").code == 2
     listed = CliRunner().invoke(app, ["-h"]).output
     assert "evaluate" in listed and "demo" in listed
+
+
+def test_a_shell_completes_commands(bittern, monkeypatch):
+    monkeypatch.setenv("_BITTERN_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "bittern eva")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert bittern().out.split() == ["evaluate"]
 
 
 def test_without_arguments_it_shows_its_help_and_fails(bittern):

@@ -312,6 +312,21 @@ def test_codes_never_equal_an_array():
     assert codes.words != codes
 
 
+def test_numpy_sees_the_bits():
+    bits = random_bits(5, 70)
+    codes = Codes.from_bits(bits)
+    array = np.asarray(codes)
+    assert array.dtype == bool
+    np.testing.assert_array_equal(array, bits)
+    np.testing.assert_array_equal(np.array(codes, dtype=np.float32), bits.astype(np.float32))
+    array[:] = False
+    assert codes == Codes.from_bits(bits)  # a copy
+    with pytest.raises(ValueError, match="an array of them is a copy"):
+        np.array(codes, copy=False)
+    with pytest.raises(TypeError):
+        np.add(codes, 1)
+
+
 def test_codes_have_no_hash():
     with pytest.raises(TypeError, match="unhashable"):
         hash(Codes.from_bits([[0, 1]]))

@@ -1,5 +1,6 @@
 """What the documents say is so: links, commands, metrics, references, versions."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -136,6 +137,15 @@ def test_the_readme_s_two_commands_are_scripts():
     assert {"scripts/demo", "scripts/test"} <= set(commands)
 
 
+@pytest.mark.parametrize("example", EXAMPLES, ids=relative)
+def test_what_an_example_imports_is_documented(example):
+    pages = "\n".join(page.read_text() for page in PAGES if page.name != "CHANGELOG.md")
+    for node in ast.walk(ast.parse(example.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "bittern":
+            for name in node.names:
+                assert re.search(rf"\b{name.name}\b", pages), f"{example.name}: {name.name}"
+
+
 def help_of(*command):
     from typer.testing import CliRunner
 
@@ -158,7 +168,7 @@ def test_commands_on_a_page_have_only_options_that_exist(page):
 
 
 def test_the_readme_uses_only_options_that_exist():
-    known = help_of("evaluate") + help_of("index", "create") + help_of("search")
+    known = help_of() + help_of("evaluate") + help_of("index", "create") + help_of("search")
     known += help_of("features", "extract") + help_of("advise") + help_of("report") + help_of("run")
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
     assert len(used) > 8

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 
+import faiss
 import numpy as np
 import pytest
 from PIL import Image
@@ -128,6 +129,36 @@ def test_the_commands_do_the_same(place, folder, tmp_path, run):
     code, _, err = run("index", "export", place, "-o", tmp_path / "codes.npy")
     assert code == 0, err
     assert np.load(tmp_path / "codes.npy").shape == (36, 2)
+
+
+@pytest.mark.parametrize("bitorder", ["big", "little"])
+def test_faiss_finds_the_same_in_an_exported_collection(tmp_path, run, bitorder):
+    codes = bt.Codes.from_bits(np.random.default_rng(0).random((40, 24)) < 0.5)
+    place, ids = tmp_path / "a.bittern", np.random.default_rng(1).permutation(40) + 100
+    with bt.store.create(place, 24) as collection:
+        collection.add(codes, ids=ids)
+        ours = collection.search(codes[:6], 40)
+    out = tmp_path / "a.faiss"
+    code, said, err = run("index", "export", place, "-o", out, "--bitorder", bitorder)
+    assert code == 0, err
+    assert f"40 items with their ids; search it with Codes.to_packed('{bitorder}')." in said
+    theirs = faiss.read_index_binary(str(out))
+    distances, found = theirs.search(codes[:6].to_packed(bitorder), 40)
+    np.testing.assert_array_equal(distances, ours.distances)
+    for i, d, wanted in zip(found.tolist(), distances.tolist(), ours.to_lists(), strict=True):
+        assert dict(zip(i, d, strict=True)) == dict(wanted)
+
+    out = tmp_path / "a.npy"
+    code, said, err = run("index", "export", place, "-o", out, "--bitorder", bitorder)
+    assert code == 0 and "lacks the ids, which are not 0, 1, 2" in err
+    assert f"bitorder='{bitorder}'" in said
+    np.testing.assert_array_equal(
+        np.load(out), np.packbits(codes.to_bits(), axis=1, bitorder=bitorder)
+    )
+    out = tmp_path / "a.parquet"
+    code, _, err = run("index", "export", place, "-o", out, "--bitorder", bitorder)
+    assert code == 2 and "--bitorder is for bytes; a .parquet file has words" in err
+    assert not out.exists()
 
 
 def test_items_are_added_and_removed(folder, tmp_path, run):

@@ -41,6 +41,12 @@ def test_uint8_beyond_one_are_packed_bytes(saved):
     packed = np.packbits(BITS, axis=1)
     assert read_codes(saved(packed), n_bits=20) == CODES
     assert read_codes(saved(packed)).n_bits == 24
+    little = saved(np.packbits(BITS, axis=1, bitorder="little"))
+    assert read_codes(little, n_bits=20, bitorder="little") == CODES
+    assert Codes.load(little, n_bits=20, bitorder="little") == CODES
+    for read in (read_codes, Codes.load):
+        with pytest.raises(InputError, match="bitorder must be 'big' or 'little', got 'b'"):
+            read(little, bitorder="b")
 
 
 @pytest.mark.parametrize("dtype", ["<u8", ">u8"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bittern.checks import check_array, check_count, check_type, row_blocks
 from bittern.errors import FileError, InputError, PositionError
@@ -25,7 +25,8 @@ class Codes:
     """``len(self)`` binary codes of ``n_bits`` bits, packed into 64-bit words.
 
     Bit ``j`` lives in word ``j // 64`` at position ``j % 64``.  Padding bits of the last word
-    are zero, so that XOR and popcount never see them.
+    are zero, so that XOR and popcount never see them.  To NumPy, codes are their bits:
+    ``np.asarray(codes)`` is ``codes.to_bits()``.
 
     >>> codes = Codes.from_bits([[1, 0, 1], [0, 0, 1]])
     >>> codes
@@ -72,18 +73,18 @@ class Codes:
     def from_packed(
         cls, packed: ArrayLike, n_bits: int | None = None, bitorder: BitOrder = "big"
     ) -> Codes:
-        """Read ``(n, ceil(n_bits / 8))`` uint8 rows, packed by ``np.packbits(bits, axis=1)``.
+        """Read ``(n, ceil(n_bits / 8))`` uint8 rows of ``np.packbits(bits, axis=1, bitorder=…)``.
 
-        ``n_bits`` defaults to all bits of the row.  FAISS reads the same rows; Hamming distances do
-        not depend on the order of bits in a byte, but :meth:`to_bits` does: pass
-        ``bitorder="little"`` for bytes that FAISS's own encoders wrote.
+        ``n_bits`` defaults to all bits of the row.  Distances between codes depend on ``bitorder``
+        only if the two sides were read with different ones.  Pass ``"little"`` for bytes that
+        FAISS's own encoders made, or that come from Milvus.
         """
         p = check_array(packed, "Codes: packed bytes")
         if p.ndim != 2 or p.dtype != np.uint8:
             raise InputError(
                 f"Codes: packed bytes must be 2-D uint8, got {p.dtype} of shape {p.shape}."
             )
-        _check_bitorder(bitorder)
+        check_bitorder(bitorder)
         n_bits = check_count(
             8 * p.shape[1] if n_bits is None else n_bits, "Codes: n_bits", most=MAX_BITS
         )
@@ -114,32 +115,38 @@ class Codes:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, n_bits: int | None = None, mmap: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        n_bits: int | None = None,
+        mmap: bool = False,
+        bitorder: BitOrder = "big",
     ) -> Codes:
         """Read what :meth:`save` wrote, or a plain ``.npy`` of words, packed bytes or bits.
 
         A ``.npy`` of uint8 holds bytes from ``np.packbits`` (or 0/1 bits if ``n_bits`` equals its
-        width), one of uint64 holds words, one of booleans holds bits.  With ``mmap`` the words stay
-        on disk until they are read.
+        width), one of uint64 holds words, one of booleans holds bits.  ``bitorder`` is that of
+        packed bytes.  With ``mmap`` the words stay on disk until they are read.
         """
+        check_bitorder(bitorder)
         if n_bits is not None:
             n_bits = check_count(n_bits, "Codes: n_bits", most=MAX_BITS)
         stored = code_files.read(path, mmap=mmap)
         if stored.n_bits is not None and n_bits not in (None, stored.n_bits):
             raise FileError(f"{path}: holds codes of {stored.n_bits} bits, not n_bits={n_bits}.")
         try:
-            return cls._of(stored.array, stored.n_bits if n_bits is None else n_bits)
+            return cls._of(stored.array, stored.n_bits if n_bits is None else n_bits, bitorder)
         except InputError as error:
             raise FileError(f"{path}: not a file of codes: {error}") from None
 
     @classmethod
-    def _of(cls, array: NDArray[Any], n_bits: int | None) -> Codes:
+    def _of(cls, array: NDArray[Any], n_bits: int | None, bitorder: BitOrder) -> Codes:
         """Codes from words, packed bytes or bits; dtype and width decide which."""
         width = array.shape[1]
         if array.dtype == np.uint64:
             return cls(array, 64 * width if n_bits is None else n_bits)
         if array.dtype == np.uint8 and (n_bits != width or array.max(initial=0) > 1):
-            return cls.from_packed(array, n_bits)
+            return cls.from_packed(array, n_bits, bitorder)
         if n_bits not in (None, width):
             raise InputError(f"Codes: n_bits must be {width}, the number of columns, got {n_bits}.")
         return cls.from_bits(array)
@@ -157,8 +164,11 @@ class Codes:
         return bits.view(np.bool_)
 
     def to_packed(self, bitorder: BitOrder = "big") -> NDArray[np.uint8]:
-        """``(n, ceil(n_bits / 8))`` bytes, as ``np.packbits(self.to_bits(), axis=1)``."""
-        _check_bitorder(bitorder)
+        """``(n, ceil(n_bits / 8))`` bytes, as ``np.packbits(self.to_bits(), axis=1, bitorder=…)``.
+
+        ``"big"`` puts the first bit into a byte's highest place, ``"little"`` into its lowest.
+        """
+        check_bitorder(bitorder)
         packed = self._bytes()[:, : -(-self.n_bits // 8)]
         return _REVERSED[packed] if bitorder == "big" else packed.copy()
 
@@ -192,6 +202,13 @@ class Codes:
             return NotImplemented
         return self.n_bits == other.n_bits and np.array_equal(self.words, other.words)
 
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """``np.asarray(codes)`` is :meth:`to_bits`, always a new array."""
+        if copy is False:
+            raise ValueError("Codes: its bits are packed, so that an array of them is a copy.")
+        bits = self.to_bits()
+        return bits if dtype is None else bits.astype(dtype, copy=False)
+
     __hash__ = None  # type: ignore[assignment]
     __array_ufunc__ = None  # so that NumPy arrays leave == to Codes
 
@@ -224,6 +241,7 @@ def _booleans(bits: NDArray[Any]) -> NDArray[np.bool_]:
     return bits.astype(np.bool_)
 
 
-def _check_bitorder(bitorder: str) -> None:
+def check_bitorder(bitorder: str) -> None:
+    """Raise InputError unless it is one of NumPy's two."""
     if bitorder not in ("big", "little"):
         raise InputError(f"Codes: bitorder must be 'big' or 'little', got {bitorder!r}.")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.codes import MAX_BITS, Codes
+from bittern.codes import MAX_BITS, BitOrder, Codes, check_bitorder
 from bittern.errors import FileError, InputError
 from bittern.io.files import existing_file, reading
 from bittern.io.npz import (
@@ -28,15 +28,21 @@ INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def read_codes(
-    path: str | os.PathLike[str], *, n_bits: int | None = None, signed: bool = False
+    path: str | os.PathLike[str],
+    *,
+    n_bits: int | None = None,
+    signed: bool = False,
+    bitorder: BitOrder = "big",
 ) -> Codes:
     """Codes from a ``.npy`` or ``.npz`` file: bits, bytes from ``np.packbits``, or words.
 
     Booleans and arrays of 0 and 1 are bits, other uint8 arrays are packed bytes, uint64 are words
-    (bit j in word j // 64); give ``n_bits`` if bytes or words are padded.  With ``signed``, for
-    codes of ±1, a bit is set where a number is above 0.  In an ``.npz`` the codes are the array
-    ``words``, ``codes``, ``bits``, ``packed`` or ``bytes``, or the only array.
+    (bit j in word j // 64); give ``n_bits`` if bytes or words are padded.  ``bitorder`` is that of
+    packed bytes, as in ``np.packbits``.  With ``signed``, for codes of ±1, a bit is set where a
+    number is above 0.  In an ``.npz`` the codes are the array ``words``, ``codes``, ``bits``,
+    ``packed`` or ``bytes``, or the only array.
     """
+    check_bitorder(bitorder)
     names = array_names(path)
     name = _find(names, CODES, path, "codes")
     stated = _stated_length(path) if "n_bits" in names else None
@@ -57,7 +63,7 @@ def read_codes(
     if array.dtype in (np.uint8, np.uint64) and (
         n_bits not in (None, array.shape[1]) or array.max(initial=0) > 1
     ):
-        return _from_packed(array, n_bits)
+        return _from_packed(array, n_bits, bitorder)
     return _from_bits(array, n_bits, path)
 
 
@@ -95,10 +101,10 @@ def _stated_length(path: str | os.PathLike[str]) -> int:
     return int(n_bits)
 
 
-def _from_packed(array: NDArray[Any], n_bits: int | None) -> Codes:
+def _from_packed(array: NDArray[Any], n_bits: int | None, bitorder: BitOrder) -> Codes:
     """Codes from packed bytes or words."""
     if array.dtype == np.uint8:
-        return Codes.from_packed(array, n_bits)
+        return Codes.from_packed(array, n_bits, bitorder)
     return Codes(np.ascontiguousarray(array), 64 * array.shape[1] if n_bits is None else n_bits)
 
 

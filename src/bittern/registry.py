@@ -20,15 +20,20 @@ class Registry(Mapping[str, T]):
     >>> colours["gren"]
     Traceback (most recent call last):
     bittern.errors.UnknownNameError: no colour is called 'gren'; did you mean 'green'?
+
+    ``former`` maps old names, which keep working but are not listed, to the present ones.
     """
 
-    def __init__(self, kind: str, entries: Mapping[str, T]) -> None:
+    def __init__(
+        self, kind: str, entries: Mapping[str, T], *, former: Mapping[str, str] | None = None
+    ) -> None:
         self.kind = kind
         self._entries = dict(entries)
+        self._former = dict(former or {})
 
     def __getitem__(self, name: str) -> T:
         try:
-            return self._entries[name]
+            return self._entries[self._former.get(name, name)]
         except KeyError:
             raise UnknownNameError(self.refusal(name)) from None
 

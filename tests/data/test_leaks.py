@@ -65,6 +65,7 @@ def test_the_report_counts_and_names_the_first():
     assert leak.examples == (("image-3", "image-12"),)
     assert "30 items checked: 3 have a duplicate in a set that should be disjoint" in str(report)
     assert "1 of 10 queries are also among database (2 of 10): image-3 = image-12" in str(report)
+    assert repr(report) == str(report) and repr(report.leaks[0]) == str(report.leaks[0])
 
 
 def test_sets_that_overlap_on_purpose_are_no_leak():

@@ -401,6 +401,7 @@ def test_the_table_has_the_best_of_each_length_or_everything():
     assert lines[4].endswith("← fewest bits, best")
     assert len(advice.table(every=True).splitlines()) == 3 + 4
     assert str(advice).startswith(advice.sentence[:60])
+    assert repr(advice) == str(advice)
 
 
 def test_json_has_everything_but_hashers(labelled):

@@ -47,6 +47,20 @@ def test_every_cell_has_a_record(whole):
     assert whole.methods == ("float ranking", "lsh", "itq") and whole.lengths == (4, 8)
 
 
+def test_the_repr_of_records_is_a_table_of_means(whole):
+    first, head, *rows = repr(whole).splitlines()
+    assert first == "Three classes: 10 records" and head.split() == ["ap", "4", "bits", "8", "bits"]
+    means = [
+        [np.mean([record.values["ap"].mean for record in whole.of(method, n)]) for n in (4, 8)]
+        for method in whole.methods
+    ]
+    assert [row.split()[-2:] for row in rows] == [[f"{x:.4f}" for x in row] for row in means]
+    assert repr(bt.analysis.analyse(whole)) == repr(whole)
+    assert repr(replace(whole, missing=cells_of(whole.protocol)[:3])).startswith(
+        "Three classes: 10 records, 3 missing\n"
+    )
+
+
 def test_a_record_is_what_the_parts_of_the_package_say(whole, data):
     """By hand: split, centre on training rows, fit, encode, evaluate."""
     record = whole.of("lsh", 8)[1]

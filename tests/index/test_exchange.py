@@ -6,7 +6,7 @@ from processes import run_python
 
 import bittern as bt
 from bittern import tables
-from bittern.index import read_bytes, read_faiss, write_bytes, write_faiss
+from bittern.index import read_bytes, read_faiss, read_faiss_index, write_bytes, write_faiss
 
 BITS = np.random.default_rng(0).random((30, 48)) < 0.5
 CODES = bt.Codes.from_bits(BITS)
@@ -17,25 +17,87 @@ def faiss():
     return pytest.importorskip("faiss")
 
 
-def test_faiss_reads_what_we_write_and_finds_the_same(faiss, tmp_path):
-    write_faiss(tmp_path / "a.faiss", CODES)
-    index = faiss.read_index_binary(str(tmp_path / "a.faiss"))
-    assert (index.ntotal, index.d) == (30, 48)
-    stored = faiss.vector_to_array(index.xb).reshape(30, 6)
-    np.testing.assert_array_equal(stored, np.packbits(BITS, axis=1, bitorder="little"))
-    distances, ids = index.search(stored[:3], 30)
-    for q, (i, d) in enumerate(zip(ids, distances, strict=True)):
-        by_hand = (BITS[i] != BITS[q]).sum(axis=1)
-        np.testing.assert_array_equal(d, by_hand)
+@pytest.mark.parametrize("bitorder", ["big", "little"])
+@pytest.mark.parametrize("n_bits", [16, 21, 48])
+def test_faiss_finds_the_neighbours_that_we_find(faiss, tmp_path, bitorder, n_bits):
+    codes = CODES.truncate(n_bits)
+    write_faiss(tmp_path / "a.faiss", codes, bitorder=bitorder)
     assert [path.name for path in tmp_path.iterdir()] == ["a.faiss"]
+    theirs = faiss.read_index_binary(str(tmp_path / "a.faiss"))
+    assert type(theirs) is faiss.IndexBinaryFlat
+    assert (theirs.ntotal, theirs.d) == (30, -(-n_bits // 8) * 8)
+    assert_same_neighbours(theirs, bt.FlatIndex(codes), codes[:5], bitorder)
 
 
-def test_we_read_what_faiss_writes(faiss, tmp_path):
+def test_the_default_order_of_a_faiss_file_is_that_of_our_bytes(faiss, tmp_path):
+    write_faiss(tmp_path / "a.faiss", CODES)
+    theirs = faiss.read_index_binary(str(tmp_path / "a.faiss"))
+    distances, _ = theirs.search(CODES.to_packed(), 1)
+    assert (distances == 0).all()
+    distances, _ = theirs.search(CODES.to_packed("little"), 1)
+    assert (distances > 0).any()  # the other order gives wrong neighbours, so this test can fail
+
+
+@pytest.mark.parametrize("bitorder", ["big", "little"])
+def test_faiss_keeps_the_ids_of_an_index(faiss, tmp_path, bitorder):
+    ids = np.random.default_rng(1).permutation(1000)[:30]
+    ours = bt.FlatIndex(CODES, ids=ids)
+    ours.remove(ids[:2])
+    write_faiss(tmp_path / "a", ours, bitorder=bitorder)
+    theirs = faiss.read_index_binary(str(tmp_path / "a"))
+    assert type(theirs) is faiss.IndexBinaryIDMap
+    assert_same_neighbours(theirs, ours, CODES[:5], bitorder)
+    back = read_faiss_index(tmp_path / "a", bitorder=bitorder)
+    assert back.codes == CODES[2:] and back.ids.tolist() == ids[2:].tolist()
+    with pytest.warns(UserWarning, match="has ids, which read_faiss.. drops; read_faiss_index"):
+        assert read_faiss(tmp_path / "a", bitorder=bitorder) == CODES[2:]
+    write_faiss(tmp_path / "b", CODES[2:], ids=ids[2:], bitorder=bitorder)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def assert_same_neighbours(theirs, ours, queries, bitorder):
+    """Every item at the same distance; the order of ties is each engine's own."""
+    distances, ids = theirs.search(queries.to_packed(bitorder), len(ours))
+    hits = ours.search(queries, len(ours))
+    np.testing.assert_array_equal(distances, hits.distances)
+    for i, d, wanted in zip(ids.tolist(), distances.tolist(), hits.to_lists(), strict=True):
+        assert dict(zip(i, d, strict=True)) == dict(wanted)
+
+
+def test_bad_ids_and_orders_are_refused(faiss, tmp_path):
+    with pytest.raises(bt.InputError, match="write_faiss: ids must be distinct, 3 is not"):
+        write_faiss(tmp_path / "a", CODES, ids=[3] * 30)
+    with pytest.raises(bt.InputError, match="the numbers of ids and of codes"):
+        write_faiss(tmp_path / "a", CODES, ids=[3])
+    for write in (write_faiss, write_bytes):
+        with pytest.raises(bt.InputError, match="bitorder must be 'big' or 'little', got 'middle'"):
+            write(tmp_path / "a", CODES, bitorder="middle")
+    assert not list(tmp_path.iterdir())
+    write_bytes(tmp_path / "a.npy", CODES)
+    with pytest.raises(bt.InputError, match="bitorder must be 'big' or 'little', got 'middle'"):
+        read_bytes(tmp_path / "a.npy", bitorder="middle")
+    twice = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(48))
+    twice.add_with_ids(CODES.to_packed(), np.zeros(30, np.int64))
+    faiss.write_index_binary(twice, str(tmp_path / "b"))
+    with pytest.raises(bt.FileError, match="ids must be distinct, 0 is not"):
+        read_faiss_index(tmp_path / "b")
+
+
+@pytest.mark.parametrize("bitorder", ["big", "little"])
+def test_we_read_what_faiss_writes(faiss, tmp_path, bitorder):
     index = faiss.IndexBinaryFlat(48)
-    index.add(np.packbits(BITS, axis=1, bitorder="little"))
+    index.add(np.packbits(BITS, axis=1, bitorder=bitorder))
     faiss.write_index_binary(index, str(tmp_path / "a.faiss"))
-    codes = read_faiss(tmp_path / "a.faiss")
+    codes = read_faiss(tmp_path / "a.faiss", bitorder=bitorder)
     np.testing.assert_array_equal(codes.to_bits(), BITS)
+    assert read_faiss_index(tmp_path / "a.faiss", bitorder=bitorder).ids.tolist() == [*range(30)]
+
+
+def test_the_encoders_of_faiss_are_little_endian(faiss):
+    vectors = np.where(BITS, 1, -1).astype(np.float32)
+    encoder = faiss.IndexLSH(48, 48, False, False)
+    packed = encoder.sa_encode(vectors)
+    assert bt.Codes.from_packed(packed, bitorder="little") == CODES
 
 
 @pytest.mark.parametrize("n_bits", [1, 8, 12, 65])
@@ -47,6 +109,10 @@ def test_any_length_goes_there_and_back(faiss, tmp_path, n_bits):
     write_bytes(tmp_path / "b.npy", codes)
     assert read_bytes(tmp_path / "b.npy", n_bits=n_bits) == codes
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), np.packbits(codes.to_bits(), axis=1))
+    write_bytes(tmp_path / "b.npy", codes, bitorder="little")
+    assert read_bytes(tmp_path / "b.npy", n_bits=n_bits, bitorder="little") == codes
+    packed = np.packbits(codes.to_bits(), axis=1, bitorder="little")
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), packed)
 
 
 def test_an_index_is_written_without_what_was_removed(faiss, tmp_path):
@@ -54,7 +120,7 @@ def test_an_index_is_written_without_what_was_removed(faiss, tmp_path):
     index.remove([0, 5])
     write_faiss(tmp_path / "a", index)
     kept = CODES[[i for i in range(30) if i not in (0, 5)]]
-    assert read_faiss(tmp_path / "a") == kept
+    assert read_faiss_index(tmp_path / "a").codes == kept
     write_bytes(tmp_path / "b.npy", index)
     assert read_bytes(tmp_path / "b.npy") == kept
 

@@ -178,6 +178,7 @@ def test_a_frame_has_a_row_a_metric(scores):
 
 def test_printing_shows_the_mean_the_spread_and_what_was_left_out(scores):
     text = str(scores)
+    assert repr(scores) == text
     ap = next(line for line in text.splitlines() if line.startswith("ap "))
     assert "0.7500" in ap
     assert "[0.6667, 0.8333]" in ap

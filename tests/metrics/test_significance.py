@@ -464,6 +464,7 @@ def test_an_outcome_cannot_be_changed_and_prints_its_p():
         outcome.p_value = 0.0
     assert str(outcome).startswith("paired t-test (t distribution, greater): p = 0.1024")
     assert str(outcome).endswith("(2 pairs, 1 left out)")
+    assert repr(outcome) == str(outcome)
 
 
 # Effect sizes
@@ -577,13 +578,16 @@ def three_systems():
 
 def test_a_comparison_with_a_baseline_has_the_others_first():
     values = three_systems()
-    table = compare(values, "lsh", test="paired-t", alternative="greater")
+    table = compare(values, "lsh", test="t-test", alternative="greater")
     assert [(c.first, c.second) for c in table] == [("pcah", "lsh"), ("itq", "lsh")]
     assert table[1].difference == pytest.approx((values["itq"] - values["lsh"]).mean())
     p = [paired_t_test(values[c.first], values["lsh"], "greater").p_value for c in table]
     assert [c.p_value for c in table] == p
     np.testing.assert_array_equal([c.adjusted_p for c in table], holm(p).adjusted)
     assert [c.significant for c in table] == [False, True]
+    assert repr(table) == str(table) and "pcah - lsh" in repr(table)
+    former = compare(values, "lsh", test="paired-t", alternative="greater")
+    assert str(former) == str(table) and "paired-t" not in list(TESTS)
 
 
 @pytest.mark.parametrize("test", TESTS)

@@ -64,3 +64,7 @@ __all__ = [
     "summarise",
     "sweep_of",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

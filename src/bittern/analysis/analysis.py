@@ -60,6 +60,9 @@ class Analysis:
     def __len__(self) -> int:
         return len(self.records)
 
+    def __repr__(self) -> str:
+        return repr(self.records)
+
     @property
     def protocol(self) -> Protocol:
         """The protocol of the records."""

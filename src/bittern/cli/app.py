@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from bittern.metrics import MetricName
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -50,11 +49,23 @@ def _exit(sentence: str) -> None:
 
 @app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Show the version and exit.")
+    ] = False,
 ) -> None:
     if version:
         typer.echo(f"bittern {bittern.__version__}")
         raise typer.Exit
+
+
+@app.command("help")
+def show_help(
+    command: Annotated[
+        list[str] | None, typer.Argument(help="A command, like 'evaluate' or 'index create'.")
+    ] = None,
+) -> None:
+    """Show the help of a command, or of all of them."""
+    app([*(command or ()), "--help"], prog_name="bittern", standalone_mode=False)
 
 
 class Format(StrEnum):
@@ -64,6 +75,13 @@ class Format(StrEnum):
     json = "json"
     csv = "csv"
     latex = "latex"
+
+
+class BitOrder(StrEnum):
+    """Orders of the bits in a byte, as NumPy calls them."""
+
+    big = "big"
+    little = "little"
 
 
 @contextmanager

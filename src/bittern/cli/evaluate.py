@@ -6,17 +6,19 @@ import csv
 import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import bittern
-from bittern.cli.app import Format, app, check_outputs, parse_metrics
+from bittern.cli.app import BitOrder, Format, app, check_outputs, parse_metrics
 from bittern.errors import InputError
 from bittern.progress import Bar
 
 if TYPE_CHECKING:
+    from bittern.codes import Codes
     from bittern.metrics import Scores
     from bittern.profile import TieProfile
     from bittern.relevance import Relevance
@@ -66,6 +68,10 @@ def evaluate(
     signed: Annotated[
         bool, typer.Option("--signed", help="Read codes of ±1: numbers above 0 are set bits.")
     ] = False,
+    bitorder: Annotated[
+        BitOrder | None,
+        typer.Option(help="Order of the bits in packed bytes, as in np.packbits (default: big)."),
+    ] = None,
     run: Annotated[Path | None, typer.Option(help="TREC run, plain or .gz.")] = None,
     qrels: Annotated[
         Path | None, typer.Option(help="TREC relevance judgements, plain or .gz.")
@@ -99,7 +105,8 @@ def evaluate(
     truth = GroundTruthFiles(
         query_labels, database_labels, query_tags, database_tags, graded, relevance
     )
-    _check_source(queries, run, qrels, {"--bits": bits, "--signed": signed, **truth.options})
+    formats = {"--bits": bits, "--signed": signed, "--bitorder": bitorder}
+    _check_source(queries, run, qrels, {**formats, **truth.options})
     truth.check()
     if run is None and any(name.tie_rule == "trec" for name in names):
         raise InputError(
@@ -110,8 +117,13 @@ def evaluate(
     if run is not None and qrels is not None:
         profile = bittern.TieProfile.from_trec(run, qrels)
     else:
+        from bittern.inputs import read_codes
+
         assert queries is not None
-        profile = _count_codes(queries, database, truth, bits, signed, threads)
+        read = partial(
+            read_codes, n_bits=bits, signed=signed, bitorder=(bitorder or BitOrder.big).value
+        )
+        profile = _count_codes(queries, database, truth, read, threads)
     scores = bittern.evaluate(profile, names)
     if per_query is not None:
         _write_per_query(scores, per_query)
@@ -243,17 +255,14 @@ def _count_codes(
     queries: Path,
     database: Path | None,
     truth: GroundTruthFiles,
-    n_bits: int | None,
-    signed: bool,
+    read: Callable[[Path], Codes],
     n_threads: int | None,
 ) -> TieProfile:
     """Read codes and ground truth, and count, with a progress bar."""
     import numpy as np
 
-    from bittern.inputs import read_codes
-
-    q = read_codes(queries, n_bits=n_bits, signed=signed)
-    d = q if database is None else read_codes(database, n_bits=n_bits, signed=signed)
+    q = read(queries)
+    d = q if database is None else read(database)
     if q.n_bits != d.n_bits:
         raise InputError(
             f"evaluate: {queries} has codes of {q.n_bits} bits, {database} of {d.n_bits}; if bytes "

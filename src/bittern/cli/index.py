@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import echo
 
-from bittern.cli.app import app, handle_interrupt
+from bittern.cli.app import BitOrder, app, handle_interrupt
 from bittern.cli.features import OnBroken, OnError
 from bittern.errors import InputError
+
+if TYPE_CHECKING:
+    from bittern.store import Collection
 
 index = typer.Typer(
     no_args_is_help=True, help="Create, change, inspect and export collections of codes."
@@ -130,21 +133,52 @@ def export_index(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="A .parquet, .npy (packed bytes) or .faiss file.")
     ],
+    bitorder: Annotated[
+        BitOrder | None,
+        typer.Option(
+            help="Order of the bits in the bytes of .npy and .faiss, as in np.packbits "
+            "(default: big)."
+        ),
+    ] = None,
 ) -> None:
-    """Export a collection's items for other programs."""
-    from bittern import store
-    from bittern.index.exchange import write_bytes, write_faiss
+    """Export a collection's items for other programs.
 
+    A .faiss file keeps the ids; search it with bytes of the same order of bits. A .parquet file has
+    ids, 64-bit words and metadata. A .npy file has bytes alone, without ids.
+    """
+    from bittern import store
+
+    suffix = output.suffix.lower()
+    if suffix not in (".parquet", ".npy", ".faiss"):
+        raise InputError(f"{output}: must end in .parquet, .npy or .faiss.")
+    if suffix == ".parquet" and bitorder is not None:
+        raise InputError("index export: --bitorder is for bytes; a .parquet file has words.")
     with store.open(name, read_only=True) as collection:
-        suffix = output.suffix.lower()
         if suffix == ".parquet":
             collection.export(output)
-        elif suffix in (".npy", ".faiss"):
-            write = write_bytes if suffix == ".npy" else write_faiss
-            write(output, collection.get(collection.ids).codes)
+            note = ""
         else:
-            raise InputError(f"{output}: must end in .parquet, .npy or .faiss.")
-        echo(f"{output}: {len(collection):,} items.")
+            note = _export_bytes(collection, output, (bitorder or BitOrder.big).value)
+        echo(f"{output}: {len(collection):,} items{note}.")
+
+
+def _export_bytes(collection: Collection, output: Path, bitorder: Literal["big", "little"]) -> str:
+    """Write the codes; return what the reader of the file must know."""
+    from bittern.index.exchange import are_positions, write_bytes, write_faiss
+
+    ids = collection.ids
+    codes = collection.get(ids).codes
+    if output.suffix.lower() == ".faiss":
+        write_faiss(output, codes, ids=ids, bitorder=bitorder)
+        return f" with their ids; search it with Codes.to_packed({bitorder!r})"
+    write_bytes(output, codes, bitorder=bitorder)
+    if not are_positions(ids):
+        echo(
+            f"bittern: warning: {output} lacks the ids, which are not 0, 1, 2, …; export to .faiss "
+            "or .parquet to keep them.",
+            err=True,
+        )
+    return f", packed as np.packbits(…, bitorder={bitorder!r})"
 
 
 def _shown(value: Any) -> str:

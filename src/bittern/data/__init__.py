@@ -15,3 +15,7 @@ __all__ = [
     "make_split",
     "ten_runs",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

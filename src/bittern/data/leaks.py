@@ -42,6 +42,9 @@ class Leak:
             f"{self.other} ({self.n_other:,} of {self.size_other:,}): {pairs}"
         )
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 @dataclass(frozen=True, slots=True)
 class LeakReport:
@@ -77,6 +80,9 @@ class LeakReport:
         )
         head = f"{self.split}: {self.n_compared:,} items checked: {found}{blank}"
         return "\n".join([head, *(f"  {leak}" for leak in self.leaks)])
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def find_leaks(dataset: Dataset, split: Split, modality: str | None = None) -> LeakReport:

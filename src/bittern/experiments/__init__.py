@@ -30,3 +30,7 @@ __all__ = [
     "trials_of",
     "verify",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -155,7 +155,7 @@ RESET, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 @dataclass
 class PeakMemory:
-    """Bytes at the peak; set when the block ends."""
+    """Bytes at the peak, 0 if unknown; set when the block ends."""
 
     bytes: int = 0
 
@@ -182,11 +182,15 @@ def versions() -> dict[str, str]:
 
 
 def _peak_bytes() -> int:
+    """Peak of the process so far; 0 if the system does not tell."""
     try:
         line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
     except (OSError, StopIteration):
+        pass
+    try:
         import resource
-
-        scale = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+    except ImportError:  # Windows
+        return 0
+    scale = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale

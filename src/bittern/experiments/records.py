@@ -18,6 +18,7 @@ from bittern.experiments.paradigm import Task
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.record import Record, TaskResult, Value, mean_values, values_of
 from bittern.io.files import atomic_write
+from bittern.metrics.scores import aligned
 
 # Files in the folder of an experiment.
 PROTOCOL = "protocol.toml"
@@ -63,6 +64,22 @@ class Records:
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)
+
+    def __repr__(self) -> str:
+        """The mean of the main metric over runs, of each method at each length."""
+        lengths = self.lengths or (None,)
+        head = ["" if n is None else f"{n} bits" for n in lengths]
+        rows = [[method, *(self._mean_of(method, n) for n in lengths)] for method in self.methods]
+        lacking = f", {len(self.missing):,} missing" if self.missing else ""
+        count = f"{len(self):,} record{'' if len(self) == 1 else 's'}{lacking}"
+        table = aligned([[self.protocol.main_metric, *head], *rows])
+        return "\n".join([f"{self.protocol.title}: {count}", *table])
+
+    def _mean_of(self, method: str, n_bits: int | None) -> str:
+        means = [
+            record.values[self.protocol.main_metric].mean for record in self.of(method, n_bits)
+        ]
+        return f"{sum(means) / len(means):.4f}" if means else ""
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -239,7 +256,7 @@ def _failures(folder: Path, missing: Sequence[Cell]) -> dict[str, str]:
     if not path.exists():
         return {}
     try:
-        reasons = json.loads(path.read_text())
+        reasons = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise FileError(f"{path}: not readable ({error}); delete it.") from None
     if not isinstance(reasons, dict):

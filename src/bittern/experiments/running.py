@@ -30,6 +30,7 @@ from bittern.experiments.records import FAILURES, PROTOCOL, Records, parted, rea
 from bittern.experiments.run_data import Root, dense, load_dataset
 from bittern.experiments.search import Choice, choose, tried_points
 from bittern.io.files import atomic_write, existing_file, make_folder, write_text
+from bittern.io.locks import locked
 from bittern.io.toml import to_toml
 from bittern.parallel import available_threads
 
@@ -192,16 +193,12 @@ def _read_protocol(protocol: Protocol | str | os.PathLike[str]) -> tuple[Protoco
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Lock the folder for one experiment; remove half-written files of a killed one."""
-    import fcntl
-
     make_folder(folder / "cells")
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+    with locked(folder / ".lock", wait=False) as is_ours:
+        if not is_ours:
             raise BitternError(
                 f"{folder}: another experiment is running here; wait, or give another folder."
-            ) from None
+            )
         for leftover in (*(folder / "cells").glob(".*.tmp"), *(folder / "trials").glob(".*.tmp")):
             leftover.unlink()
         yield

@@ -49,6 +49,9 @@ class Verification:
             f"Versions: {'; '.join(changed) or 'the same'}."
         )
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 def verify(
     folder: str | os.PathLike[str],

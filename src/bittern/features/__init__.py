@@ -76,3 +76,7 @@ __all__ = [
     "load",
     "load_features",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

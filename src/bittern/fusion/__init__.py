@@ -86,3 +86,7 @@ __all__ = [
     "simplex",
     "weighted_sum",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -91,3 +91,7 @@ def __getattr__(name: str) -> Any:
         import_extra("torch", "PyTorch", "deep", f"bt.hashing.{name}")
         return import_module(_NEED_TORCH[name])
     raise AttributeError(f"module 'bittern.hashing' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_LATER, *_NEED_TORCH})

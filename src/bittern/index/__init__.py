@@ -15,6 +15,7 @@ from bittern.index.base import Index
 from bittern.index.exchange import (
     read_bytes,
     read_faiss,
+    read_faiss_index,
     read_octets,
     write_bytes,
     write_faiss,
@@ -52,6 +53,7 @@ __all__ = [
     "Tables",
     "read_bytes",
     "read_faiss",
+    "read_faiss_index",
     "read_octets",
     "rerank",
     "rerank_asymmetric",
@@ -69,4 +71,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bittern.errors import FileError
 from bittern.io.files import make_folder
+from bittern.io.locks import locked
 from bittern.io.npz import StoredArray, stored_arrays, write_arrays
 
 ARRAY = "array"  # its name in the file
@@ -72,7 +73,7 @@ class ArrayCache:
         if place.exists():
             return
         make_folder(place.parent)
-        with _locked(place.with_suffix(".lock"), wait) as is_ours:
+        with locked(place.with_suffix(".lock"), wait=wait) as is_ours:
             if is_ours and not place.exists() and not self._link(place):
                 write_arrays(place, {ARRAY: wanted.make()})
 
@@ -93,24 +94,3 @@ def _read(place: Path) -> StoredArray:
         return stored_arrays(place)[ARRAY]
     except (FileError, KeyError) as error:
         raise FileError(f"{error} Delete {place} to compute it again.") from error
-
-
-@contextmanager
-def _locked(path: Path, wait: bool) -> Iterator[bool]:
-    """Take the lock and yield whether we hold it; it ends with the block or the process.
-
-    On Windows, which has no such locks, two processes may compute the same array, and the last one
-    wins.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        yield True
-        return
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-            return
-        yield True

@@ -24,3 +24,7 @@ __all__ = [
     "significance",
     "truth_overlap",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -231,6 +231,9 @@ class Scores(Mapping[str, Score]):
         lines = aligned([list(HEADER), *self.rows()])
         return "\n".join([lines[0], "─" * len(lines[0]), *lines[1:], self.note()])
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def per_query_columns(self) -> dict[str, NDArray[Any]]:
         """Query ids, then the values of every metric with one value per query."""
         columns: dict[str, NDArray[Any]] = {"query": self.query_ids}

@@ -3,3 +3,7 @@
 from bittern.profile.base import TieProfile
 
 __all__ = ["TieProfile"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,3 +4,7 @@ from bittern.relevance.base import Relevance
 from bittern.relevance.neighbours import ball_radius
 
 __all__ = ["Relevance", "ball_radius"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -163,7 +163,7 @@ def _cost_table(analysis: Analysis) -> dict[str, Any]:
                 bits_of(cost.n_bits),
                 "–" if cost.stored_bits is None else f"{cost.stored_bits / 8:.4g}",
                 *map(_seconds, cost.seconds.values()),
-                f"{cost.peak_memory / MEGABYTE:,.0f}",
+                f"{cost.peak_memory / MEGABYTE:,.0f}" if cost.peak_memory else "–",
                 number(cost.mean),
             ],
         )

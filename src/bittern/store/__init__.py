@@ -99,3 +99,7 @@ def exists(place: str | os.PathLike[str]) -> bool:
 def is_address(place: str | os.PathLike[str]) -> bool:
     """Whether the place is an address of a server, not a path."""
     return isinstance(place, str) and place.startswith(MILVUS)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

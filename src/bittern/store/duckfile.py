@@ -12,10 +12,11 @@ import os
 import re
 import secrets
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,16 +25,25 @@ from bittern.errors import BitternError, FileError
 from bittern.io.files import existing_file, reason_of
 
 DAMAGE = "Corrupt database file|Could not read enough bytes|Could not read all|truncated"
+LOCKS_ITSELF = sys.platform == "linux"  # its two kinds of locks, of flock and fcntl, are separate
 _open_for_writing: set[str] = set()  # paths, in this process
 
 
 class DuckFile:
     """A connection to a DuckDB file: ``for_writing`` or a ``snapshot`` of it."""
 
-    def __init__(self, path: Path, connection: Any, guard: BinaryIO | None, scratch: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        connection: Any,
+        guard: BinaryIO | None,
+        scratch: Path,
+        copy: Path | None = None,
+    ) -> None:
         self.path = path
         self._connection = connection
-        self._guard = guard  # the file itself, open for its lock; None for a snapshot
+        self._guard = guard  # the file whose lock we take; None for a snapshot
+        self._copy = copy  # the folder of a snapshot, which Windows deletes only after closing
         self._scratch = scratch  # the only folder, besides the file, that DuckDB may write to
         self._lock = threading.RLock()
 
@@ -42,18 +52,16 @@ class DuckFile:
         """Open an existing file as its only writer."""
         source = existing_file(path)
         _refuse_open(source)
-        try:
-            # It must stay open as long as DuckDB has the file: under POSIX, closing it would
-            # release DuckDB's own lock.
-            guard = source.open("rb")
-        except OSError as error:
-            raise FileError(f"{source}: cannot be opened ({error.strerror}).") from error
+        # It must stay open as long as DuckDB has the file: under POSIX, closing it would release
+        # DuckDB's own lock.
+        guard = _guard(source)
         scratch = _scratch()
         try:
             with _locked(guard, alone=True):
                 connection = _connect(source, source, scratch, read_only=False)
         except BaseException:
-            guard.close()
+            if guard is not None:
+                guard.close()
             raise
         _open_for_writing.add(os.path.realpath(source))
         return cls(source, connection, guard, scratch)
@@ -66,13 +74,10 @@ class DuckFile:
         scratch = _scratch()
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             copy = Path(folder, "snapshot.duckdb")
-            try:
-                with source.open("rb") as file, _locked(file, alone=False):
-                    _copy(file, source, copy)
-            except OSError as error:
-                raise FileError(f"{source}: cannot be copied ({error.strerror}).") from error
+            with _guard(source) or nullcontext() as guard, _locked(guard, alone=False):
+                _copy(source, copy)
             connection = _connect(copy, source, scratch, read_only=True)
-        return cls(source, connection, None, scratch)
+        return cls(source, connection, None, scratch, copy.parent)
 
     def rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         """The rows of a query's result."""
@@ -130,6 +135,8 @@ class DuckFile:
                 _open_for_writing.discard(os.path.realpath(self.path))
                 if self._guard is not None:
                     self._guard.close()
+                if self._copy is not None:
+                    shutil.rmtree(self._copy, ignore_errors=True)
 
     @contextmanager
     def _duckdb_errors(self, trouble: str) -> Iterator[None]:
@@ -193,7 +200,7 @@ def _connect(path: Path, named: Path, scratch: Path, *, read_only: bool) -> Any:
 def _refusal(path: Path, error: Exception) -> FileError:
     """Why a file cannot be opened."""
     message = str(error)
-    if "lock on file" in message:
+    if "lock on file" in message or "used by another process" in message:  # POSIX, Windows
         holder = re.search(r"PID (\d+)", message)
         who = f"another process ({holder[0]})" if holder else "another process"
         return FileError(
@@ -211,33 +218,52 @@ def _refuse_open(path: Path) -> None:
         )
 
 
-def _copy(file: BinaryIO, source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path) -> None:
     """Copy the database and its write-ahead log."""
-    with target.open("wb") as out:
-        shutil.copyfileobj(file, out, 1 << 20)
-    with suppress(FileNotFoundError):
-        shutil.copyfile(f"{source}.wal", f"{target}.wal")
+    try:
+        shutil.copyfile(source, target)
+        with suppress(FileNotFoundError):
+            shutil.copyfile(f"{source}.wal", f"{target}.wal")
+    except OSError as error:
+        raise FileError(f"{source}: cannot be copied ({error.strerror}).") from error
+
+
+def _guard(source: Path) -> BinaryIO | None:
+    """Open the file whose lock keeps writers and readers of ``source`` apart.
+
+    On Linux it is the file itself.  On other systems with ``flock``, as macOS, that lock would
+    exclude DuckDB's own lock of the file, so it is ``SOURCE.lock``.  None on Windows, where nobody
+    can open a file that DuckDB has open for writing, and in a folder that nobody can write to.
+    """
+    try:
+        import fcntl  # noqa: F401
+    except ImportError:
+        return None
+    try:
+        if LOCKS_ITSELF:
+            return source.open("rb")
+        beside = Path(f"{source}.lock")
+        if beside.exists():
+            return beside.open("rb")
+        return beside.open("ab") if os.access(source.parent, os.W_OK) else None
+    except OSError as error:
+        raise FileError(f"{source}: cannot be opened ({error.strerror}).") from error
 
 
 @contextmanager
-def _locked(file: BinaryIO | None, *, alone: bool) -> Iterator[None]:
-    """Keep others from writing (with ``alone``, also from copying) during the block.
-
-    Windows has no such locks, but does not let others open the file at all.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        file = None
-    if file is None:
+def _locked(guard: BinaryIO | None, *, alone: bool) -> Iterator[None]:
+    """Keep others from writing (with ``alone``, also from copying) during the block."""
+    if guard is None:
         yield
         return
-    fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+    import fcntl
+
+    fcntl.flock(guard, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
     try:
         yield
     finally:
-        if not file.closed:
-            fcntl.flock(file, fcntl.LOCK_UN)
+        if not guard.closed:
+            fcntl.flock(guard, fcntl.LOCK_UN)
 
 
 @contextmanager

@@ -15,3 +15,7 @@ __all__ = [
     "table_profile",
     "table_surface",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -182,6 +182,9 @@ class Advice:
     def __str__(self) -> str:
         return self.text()
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values of everything but the hashers; undefined is None."""
         names = ("choice", "safe_choice", "unsupervised_choice", "rerank_choice", "recommended")

@@ -52,3 +52,7 @@ _classes = [globals()[name] for name in __all__[: __all__.index("CROSSMODAL")]]
 CROSSMODAL: Registry[type[CrossModalHasher]] = Registry(
     "cross-modal hasher", {kind.name: kind for kind in _classes}
 )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -52,3 +52,7 @@ __all__ = [
     "sign_test",
     "wilcoxon",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -37,11 +37,12 @@ class PairedTest(Protocol):
 TESTS: Registry[PairedTest] = Registry(
     "test",
     {
-        "paired-t": paired_t_test,
+        "t-test": paired_t_test,
         "wilcoxon": wilcoxon,
         "sign": sign_test,
         "randomisation": randomisation_test,
     },
+    former={"paired-t": "t-test"},
 )
 
 
@@ -127,6 +128,9 @@ class Comparisons(Sequence[Comparison]):
     def __str__(self) -> str:
         lines = aligned([list(HEADER), *self.rows()])
         return "\n".join([lines[0], "─" * len(lines[0]), *lines[1:], self.note()])
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def compare(

@@ -60,6 +60,9 @@ class Significance:
             f"({self.n:,} pairs{left_out})"
         )
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 # p from the probabilities of a statistic at most, and at least, as large as the one seen.  Under
 # the null hypothesis all our statistics are symmetric, so two-sided is twice the smaller tail.  A
