@@ -163,7 +163,7 @@ class OpenRegistry(Registry[T]):
         taken = name in self._entries or name in self._entry_points()
         if taken and not _is_same(self._registered.get(name), value):
             raise InputError(f"{title}: the name is taken; choose another one.")
-        self._entries[name] = self._accept(_named(value, name, title), title)
+        self._entries[name] = self._taken(value, name, title)
         self._registered[name] = value
         return value
 
@@ -199,13 +199,30 @@ class OpenRegistry(Registry[T]):
             return
         title = f"{self.kind} {name!r}{_distribution(point)}"
         try:
-            value = point.load()
-            self._entries[name] = self._accept(_named(value, name, title), title)
+            self._entries[name] = self._taken(point.load(), name, title)
         except BitternError as error:
             self._broken[name] = str(error)
         except (Exception, SystemExit) as error:  # whatever their module does
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             self._broken[name] = f"{title}: {point.value} cannot be imported ({reason})."
+
+    def _taken(self, value: Any, name: str, title: str) -> T:
+        """What the table holds for a value; its attribute ``name`` must be this one.
+
+        A class without a name of its own gets this one.
+        """
+        is_nameless = isinstance(value, type) and "name" not in vars(value)
+        if not is_nameless and (own := getattr(value, "name", name)) != name:
+            raise InputError(f"{title}: calls itself {own!r}; use the same name in both places.")
+        try:
+            if is_nameless:
+                with suppress(TypeError):  # a built-in type, which is refused next
+                    value.name = name
+            return self._accept(value, title)
+        except InputError:
+            if is_nameless and "name" in vars(value):
+                del value.name
+            raise
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         """The entry points of the group by name, without those whose name is taken."""
@@ -284,16 +301,6 @@ def _imported(path: str, title: str) -> Any:
         near = difflib.get_close_matches(attribute, public, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise UnknownNameError(f"{title}: {module_name} has no {attribute!r}{hint}") from None
-
-
-def _named(value: Any, name: str, title: str) -> Any:
-    """``value``, whose attribute ``name`` must be this one; a class without its own gets it."""
-    if isinstance(value, type) and "name" not in vars(value):
-        value.name = name  # type: ignore[attr-defined]
-    own = getattr(value, "name", name)
-    if own != name:
-        raise InputError(f"{title}: calls itself {own!r}; give it the same name in both places.")
-    return value
 
 
 def _is_same(old: Any, new: Any) -> bool:

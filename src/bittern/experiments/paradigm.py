@@ -94,7 +94,7 @@ class Paradigm(ABC):
 
     def origins(self, protocol: Protocol, method: Method) -> dict[str, str]:
         """The plug-ins that take part in a cell: what each is, and where it is from."""
-        used = [(DATASETS, protocol.dataset.name)]
+        used: list[tuple[OpenRegistry[Any], str]] = [(DATASETS, protocol.dataset.name)]
         used += [(METRICS, parse(metric).metric) for metric in protocol.metrics]
         names = self.names_of(protocol, method)
         used += [(table, name) for table in self.tables for name in names]

@@ -5,6 +5,6 @@
 """
 
 from bittern_medians.hasher import MedianHasher
-from bittern_medians.metric import first_distance
+from bittern_medians.metric import FIRST_DISTANCE
 
-__all__ = ["MedianHasher", "first_distance"]
+__all__ = ["FIRST_DISTANCE", "MedianHasher"]
