@@ -35,7 +35,7 @@ def _accept(value: Any, title: str) -> DatasetSpec:
 
 
 # Name to the reader's module and the entry in it; a reader is imported when it is first used.
-# Entry points of the group ``bittern.datasets`` add entries themselves.
+# Installed packages may add entries, which are specs.
 DATASETS: OpenRegistry[tuple[str, str] | DatasetSpec] = OpenRegistry(
     "dataset",
     {

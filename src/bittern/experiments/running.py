@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -197,7 +197,9 @@ def _with_base(text: str, protocol: Protocol, folder: Path) -> str:
     """The text with the way from ``folder`` to the protocol's own, if it reads files there."""
     if not any(method.name == CODES for method in protocol.method):
         return text
-    base = os.path.relpath(protocol.base or ".", folder)
+    base = protocol.base or str(Path.cwd())
+    with suppress(ValueError):  # two drives of Windows
+        base = os.path.relpath(base, folder)
     without = re.sub(r"\Abase = .*\n", "", text)
     return to_toml({"base": Path(base).as_posix()}) + without
 

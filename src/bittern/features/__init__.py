@@ -58,7 +58,7 @@ def _accept(value: Any, title: str) -> type[Feature]:
     return kind
 
 
-#: Every feature by its name; entry points of the group ``bittern.features`` add to it.
+#: Every feature by its name; installed packages may add to it.
 FEATURES: OpenRegistry[type[Feature]] = OpenRegistry(
     "feature",
     {kind.name: kind for kind in KINDS},

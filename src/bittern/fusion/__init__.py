@@ -54,8 +54,7 @@ def _accept(value: Any, title: str) -> Fusion:
     return value
 
 
-#: Every fusion that needs no training, by its name; entry points of the group ``bittern.fusions``
-#: add to it.
+#: Every fusion that needs no training, by its name; installed packages may add to it.
 FUSIONS: OpenRegistry[Fusion] = OpenRegistry(
     "fusion",
     {

@@ -83,7 +83,7 @@ def _accept(value: Any, title: str) -> type[Hasher]:
     return check_class(value, Hasher, title, ("n_bits", "random_state"))
 
 
-#: Every method by its name; entry points of the group ``bittern.hashers`` add to it.
+#: Every method by its name; installed packages may add to it.
 HASHERS: OpenRegistry[type[Hasher]] = OpenRegistry(
     "hasher",
     {kind.name: kind for kind in _classes},

@@ -172,7 +172,7 @@ def _checked(compute: Compute, title: str) -> Compute:
     return checked
 
 
-#: Every metric by its name; entry points of the group ``bittern.metrics`` add to it.
+#: Every metric by its name; installed packages may add to it.
 METRICS: OpenRegistry[Metric] = OpenRegistry(
     "metric",
     {

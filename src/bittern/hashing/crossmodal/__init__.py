@@ -57,7 +57,7 @@ def _accept(value: Any, title: str) -> type[CrossModalHasher]:
     return check_class(value, CrossModalHasher, title, ("n_bits", "random_state"))
 
 
-#: Every method by its name; entry points of the group ``bittern.crossmodal`` add to it.
+#: Every method by its name; installed packages may add to it.
 CROSSMODAL: OpenRegistry[type[CrossModalHasher]] = OpenRegistry(
     "cross-modal hasher",
     {kind.name: kind for kind in _classes},
