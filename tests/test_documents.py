@@ -238,6 +238,59 @@ def test_the_python_about_significance_runs(capsys):
     assert names["correction"].significant.tolist() == [True, False, False, False]
 
 
+def test_the_python_about_bringing_your_own_runs(tmp_path, monkeypatch, capsys):
+    from bittern.features import FEATURES
+    from bittern.fusion import FUSIONS
+    from bittern.hashing import HASHERS
+
+    for table in (HASHERS, FEATURES, FUSIONS, bittern.METRICS, bittern.DATASETS):
+        for name in ("_entries", "_registered"):
+            monkeypatch.setattr(table, name, dict(getattr(table, name)))
+    monkeypatch.chdir(tmp_path)
+    *sources, script, shipped = blocks((ROOT / "docs" / "bring-your-own.md").read_text(), "python")
+    names = {"__name__": "page"}
+    for source in (*sources, shipped):
+        exec(source, names)
+    out = capsys.readouterr().out
+    assert "<500 codes of 16 bits>" in out and "MedianHasher(n_bits=16)" in out
+    assert "\nfirst-tie" in out and "<Dataset ring: 30 items" in out and "[[128." in out
+    assert FUSIONS["geometric"]([[4.0], [9.0]]).tolist() == pytest.approx([6.0])
+    assert (
+        bittern.experiments.Protocol.of(tomllib.loads(names["ours"] + blocks_of_codes())).labels[-1]
+        == "our system"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert said.returncode == 0, said.stderr
+    assert "our system" in said.stdout and "itq" in said.stdout
+
+
+def blocks_of_codes():
+    """The method that reads codes, as its page shows it."""
+    page = (ROOT / "docs" / "bring-your-own.md").read_text()
+    (found,) = (block for block in blocks(page, "toml") if block.startswith("[[method]]"))
+    return found
+
+
+def test_the_entry_points_of_the_page_are_those_of_the_example():
+    page = (ROOT / "docs" / "bring-your-own.md").read_text()
+    project = tomllib.loads((ROOT / "examples" / "plugin" / "pyproject.toml").read_text())
+    (shown,) = (block for block in blocks(page, "toml") if "entry-points" in block)
+    assert tomllib.loads(shown)["project"]["entry-points"] == project["project"]["entry-points"]
+
+
+def test_every_table_on_the_page_about_bringing_your_own_is_there():
+    page = (ROOT / "docs" / "bring-your-own.md").read_text()
+    rows = re.findall(r"^\| `bt\.([\w.]+)` \| `(bittern\.\w+)` \|", page, re.MULTILINE)
+    assert len(rows) == 6
+    for path, group in rows:
+        table = bittern
+        for part in path.split("."):
+            table = getattr(table, part)
+        assert table.group == group
+
+
 def test_every_feature_is_on_the_page_about_evidence():
     from bittern.features import FEATURES
 

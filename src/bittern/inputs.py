@@ -33,6 +33,7 @@ def read_codes(
     n_bits: int | None = None,
     signed: bool = False,
     bitorder: BitOrder = "big",
+    array: str | None = None,
 ) -> Codes:
     """Codes from a ``.npy`` or ``.npz`` file: bits, bytes from ``np.packbits``, or words.
 
@@ -40,31 +41,31 @@ def read_codes(
     (bit j in word j // 64); give ``n_bits`` if bytes or words are padded.  ``bitorder`` is that of
     packed bytes, as in ``np.packbits``.  With ``signed``, for codes of ±1, a bit is set where a
     number is above 0.  In an ``.npz`` the codes are the array ``words``, ``codes``, ``bits``,
-    ``packed`` or ``bytes``, or the only array.
+    ``packed`` or ``bytes``, or the only array; or ``array``.
     """
     check_bitorder(bitorder)
     names = array_names(path)
-    name = _find(names, CODES, path, "codes")
+    name = _find(names, CODES if array is None else (array,), path, "codes", array)
     stated = _stated_length(path) if "n_bits" in names else None
     if name == "words" and stated is not None:
         return Codes.load(path, n_bits=n_bits)
-    array = _array(path, name)
-    if array.dtype.names:
-        del array  # Codes.load reads it again, with the length in its field's name
+    given = _array(path, name)
+    if given.dtype.names:
+        del given  # Codes.load reads it again, with the length in its field's name
         return Codes.load(path, n_bits=n_bits)
-    if array.ndim != 2 or not 1 <= array.shape[1] <= MAX_BITS:
+    if given.ndim != 2 or not 1 <= given.shape[1] <= MAX_BITS:
         raise FileError(
             f"{path}: codes are a 2-D array (n, width) of 1 to {MAX_BITS} columns, "
-            f"got shape {array.shape}."
+            f"got shape {given.shape}."
         )
     n_bits = stated if n_bits is None else n_bits
     if signed:
-        return _from_bits(_above_zero(array, path), n_bits, path)
-    if array.dtype in (np.uint8, np.uint64) and (
-        n_bits not in (None, array.shape[1]) or array.max(initial=0) > 1
+        return _from_bits(_above_zero(given, path), n_bits, path)
+    if given.dtype in (np.uint8, np.uint64) and (
+        n_bits not in (None, given.shape[1]) or given.max(initial=0) > 1
     ):
-        return _from_packed(array, n_bits, bitorder)
-    return _from_bits(array, n_bits, path)
+        return _from_packed(given, n_bits, bitorder)
+    return _from_bits(given, n_bits, path)
 
 
 def has_array(path: str | os.PathLike[str], kind: str) -> bool:
@@ -143,9 +144,15 @@ def _array(path: str | os.PathLike[str], name: str) -> NDArray[Any]:
     return to_native(stored_array(path, name).load())
 
 
-def _find(names: list[str], known: tuple[str, ...], path: str | os.PathLike[str], what: str) -> str:
-    """The name of the array to read: the only one, or one of a known name."""
-    if len(names) == 1:
+def _find(
+    names: list[str],
+    known: tuple[str, ...],
+    path: str | os.PathLike[str],
+    what: str,
+    exact: str | None = None,
+) -> str:
+    """The name of the array to read: the only one, or one of a known name; or ``exact``."""
+    if len(names) == 1 and exact is None:
         return names[0]
     for name in known:
         if name in names:

@@ -421,3 +421,19 @@ def test_the_protocols_for_two_modalities_have_the_same_methods_and_grids():
         assert "ap@50:retrieved" in protocol.metrics
     graded = found["crossmodal-corel5k-graded"]
     assert graded.main_metric == "ndcg" and graded.truth == {"kind": "tags", "graded": True}
+
+
+def test_a_method_by_its_path_is_the_same_method(data):
+    path = "bittern.hashing.crossmodal.cvh:CVH"
+    found = []
+    for name in ("cvh", path):
+        protocol = plan_of(method=[{"name": name, "label": "x"}])
+        prepared = protocol.kind.prepare(
+            protocol, load_dataset(protocol.dataset, data), 0, data.parent
+        )
+        found.append(measure_cell(protocol, cells_of(protocol)[0], prepared))
+    ours, theirs = found
+    assert ours.values == theirs.values
+    assert theirs.versions[f"cross-modal hasher {path}"].startswith(path)
+    with pytest.raises(InputError, match="must be a subclass of CrossModalHasher"):
+        plan_of(method=[{"name": "bittern.hashing:ITQ"}])

@@ -105,6 +105,37 @@ def sides_by_hand(root, names, protocol):
     return found
 
 
+class Copied(bt.features.RGBMoments):
+    """The same feature, as a plug-in has it."""
+
+    name = "copied"
+
+
+def only_first(scores):
+    return scores[0].astype(np.float64)
+
+
+def too_flat(scores):
+    return scores[0, 0]
+
+
+def test_features_and_fusions_of_plug_ins_take_part(root, tmp_path):
+    copied, first = f"{__name__}:Copied", f"{__name__}:only_first"
+    methods = ("rgb-moments", copied, (first, {"parameters": {"features": [copied, "thumbnail"]}}))
+    ours, theirs, fused = measured(root, tmp_path, *methods).values()
+    assert ours.values == theirs.values == fused.values
+    assert theirs.versions[f"feature {copied}"] == copied
+    assert fused.versions[f"fusion {first}"] == first
+    assert f"feature {copied}" in fused.versions
+    assert not [name for name in ours.versions if name.startswith("feature")]
+    with pytest.raises(InputError, match=r"too_flat: must return floats of shape \(\d+, \d+\)"):
+        measured(root, tmp_path, f"{__name__}:too_flat")
+    with pytest.raises(UnknownNameError, match="fusion 'no_such:x': there is no module"):
+        Protocol.of(table("no_such:x"))
+    with pytest.raises(UnknownNameError, match="feature 'no_such:x': there is no module"):
+        Protocol.of(table("comb-sum", evidence={"features": ["no_such:x"]}))
+
+
 def ap(fused, categories, labels):
     truth = bt.Relevance.from_classes(categories, labels)
     profile = bt.TieProfile.from_distances(-fused, truth)

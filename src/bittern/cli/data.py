@@ -80,3 +80,20 @@ def export(
 
     n = write_folder(load(name, root, **parse_options(option or [])), folder)
     echo(f"{folder}: {n:,} images.")
+
+
+@data.command()
+def split(
+    protocol: Annotated[str, typer.Argument(help="TOML file, or name from 'bittern reproduce'.")],
+    folder: Annotated[Path, typer.Argument(help="Folder for one .npz file for each run.")],
+    run: Annotated[
+        list[int] | None, typer.Option(help="Only this run; may be repeated (default: all).")
+    ] = None,
+    root: Root = None,
+) -> None:
+    """Write the training rows, queries and database of a protocol, for codes of your own."""
+    from bittern.experiments.protocol import Protocol, find_protocol
+    from bittern.experiments.split_files import write_splits
+
+    found = Protocol.load(find_protocol(protocol))
+    echo("\n".join(map(str, write_splits(found, folder, root=root, runs=run))))

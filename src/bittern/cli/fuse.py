@@ -73,7 +73,7 @@ def fuse(
 def _check_names(method: str, normalise: str | None) -> None:
     from bittern.fusion import FUSIONS, NORMALISATIONS
 
-    FUSIONS[method]
+    FUSIONS.find(method)
     if normalise is not None:
         NORMALISATIONS[normalise]
 

@@ -5,15 +5,38 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.errors import FileError, InputError
-from bittern.registry import Registry
+from bittern.registry import OpenRegistry, Registry
+
+
+def _accept(value: Any, title: str) -> DatasetSpec:
+    """A DatasetSpec, or a function that returns a Dataset and whose keywords are the options."""
+    if isinstance(value, DatasetSpec):
+        return value
+    if not inspect.isfunction(value):
+        raise InputError(f"{title}: must be a DatasetSpec or a function, got {value!r}.")
+    folder = inspect.Parameter("folder", inspect.Parameter.POSITIONAL_ONLY)
+    options = inspect.signature(value).parameters.values()
+    if required := [option.name for option in options if option.default is option.empty]:
+        raise InputError(f"{title}: {value.__name__} needs a default for {required[0]}.")
+
+    def read(folder: Path, /, **options: Any) -> Dataset:
+        return value(**options)
+
+    signature = inspect.Signature([folder, *(p.replace(kind=p.KEYWORD_ONLY) for p in options)])
+    read.__signature__ = signature  # type: ignore[attr-defined]
+    summary = (value.__doc__ or value.__name__).strip().splitlines()[0]
+    return DatasetSpec(name=value.__name__, title=summary, load=read, needs_files=False)
+
 
 # Name to the reader's module and the entry in it; a reader is imported when it is first used.
-DATASETS: Registry[tuple[str, str]] = Registry(
+# Installed packages may add entries, which are specs.
+DATASETS: OpenRegistry[tuple[str, str] | DatasetSpec] = OpenRegistry(
     "dataset",
     {
         "cifar10": ("cifar10", "SPEC"),
@@ -33,12 +56,17 @@ DATASETS: Registry[tuple[str, str]] = Registry(
         "arrays": ("arrays", "ARRAYS"),
         "embeddings": ("arrays", "EMBEDDINGS"),
     },
+    group="bittern.datasets",
+    accept=_accept,
 )
 
 
 def spec_of(name: str) -> DatasetSpec:
     """The catalogue's entry."""
-    module, attribute = DATASETS[name]
+    entry = DATASETS.find(name)
+    if isinstance(entry, DatasetSpec):
+        return entry
+    module, attribute = entry
     spec: DatasetSpec = getattr(
         importlib.import_module(f"bittern.data.readers.{module}"), attribute
     )
@@ -58,9 +86,13 @@ def load(name: str, root: str | os.PathLike[str] | None = None, **options: Any) 
         if option not in known:
             refusal = Registry(f"option of {name}", known).refusal(option)
             raise InputError(f"load: {refusal if known else f'{name} has no options.'}")
-    if not spec.needs_files:
-        return spec.load(Path(), **options)
-    return spec.load(folder_of(spec, root), **options)
+    folder = folder_of(spec, root) if spec.needs_files else Path()
+    dataset = spec.load(folder, **options)
+    if DATASETS.origin(name) is None:
+        return dataset
+    if not isinstance(dataset, Dataset):
+        raise InputError(f"{name}: must return a Dataset, got {type(dataset).__name__}.")
+    return replace(dataset, name=name)
 
 
 def folder_of(spec: DatasetSpec, root: str | os.PathLike[str] | None) -> Path:

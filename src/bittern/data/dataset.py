@@ -134,7 +134,7 @@ class Dataset:
         from bittern.data.prepare import prepared
 
         if steps is None:
-            steps = spec_of(self.name).steps if self.name in DATASETS else ()
+            steps = spec_of(self.name).steps if DATASETS.knows(self.name) else ()
         return prepared(self, train, steps, modality) if steps else self
 
     def with_note(self, note: str, **changes: Any) -> Dataset:
@@ -176,9 +176,9 @@ class DatasetSpec:
     name: str
     title: str
     load: Callable[..., Dataset]
-    layout: str
-    citation: str  # key in docs/references.bib
-    licence: str
+    layout: str = "its own files."
+    citation: str = ""  # key in docs/references.bib
+    licence: str = "not stated"
     folder: str = ""
     sources: tuple[RemoteFile, ...] = ()
     steps: tuple[str, ...] = ()  # preprocessing that the papers state, e.g. ("l2", "centre")

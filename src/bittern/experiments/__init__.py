@@ -8,6 +8,7 @@ from bittern.experiments.record import Example, Record, Value
 from bittern.experiments.records import Records
 from bittern.experiments.running import Watcher, run
 from bittern.experiments.search import SearchSettings
+from bittern.experiments.split_files import write_splits
 from bittern.experiments.verification import Verification, verify
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "run",
     "trials_of",
     "verify",
+    "write_splits",
 ]
 
 

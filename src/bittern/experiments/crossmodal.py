@@ -152,6 +152,7 @@ class CrossModal(Paradigm):
     """Hash images and texts into one space, and rank one by codes of the other."""
 
     table = "crossmodal"
+    tables = (CROSSMODAL,)
 
     def check(self, protocol: Protocol) -> None:
         """Every method must be a cross-modal hasher; items match by class or by tags."""
@@ -167,7 +168,9 @@ class CrossModal(Paradigm):
                 "[crossmodal] has image, text, image_steps and text_steps."
             )
         for method in protocol.method:
-            check_parameters(method, list(inspect.signature(CROSSMODAL[method.name]).parameters))
+            check_parameters(
+                method, list(inspect.signature(CROSSMODAL.find(method.name)).parameters)
+            )
         check_lengths(protocol, protocol.method)
 
     def lengths(self, protocol: Protocol, method: Method) -> Sequence[int | None]:
@@ -277,7 +280,7 @@ def _fitted(
 def make_model(protocol: Protocol, cell: Cell, parameters: dict[str, Any]) -> CrossModalHasher:
     """The method of a cell with these parameters, not fitted yet."""
     options = {"random_state": cell.random_state(protocol)} | parameters
-    return CROSSMODAL[cell.method.name](cell.n_bits, **options)
+    return CROSSMODAL.find(cell.method.name)(cell.n_bits, **options)
 
 
 # The codes of a set, by modality.

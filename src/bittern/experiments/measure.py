@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import platform
 import sys
 import traceback
@@ -23,6 +24,7 @@ from bittern.experiments.protocol import Protocol
 from bittern.experiments.record import Record
 from bittern.experiments.run_data import Root, load_dataset
 from bittern.parallel import run_tasks
+from bittern.registry import Registration, all_registrations, register_all
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "lightgbm")
 
@@ -60,7 +62,7 @@ def measure_all(
     If the iterator is closed early, or on Ctrl-C, the processes end at once: a record is written
     whole or not at all.
     """
-    prepare = partial(_measurer, experiment)
+    prepare = partial(_measurer, experiment, _pickled(all_registrations()))
     with closing(run_tasks(prepare, cells, jobs, owner="run", threads=threads)) as outcomes:
         for outcome in outcomes:
             if outcome.error is not None:
@@ -69,8 +71,25 @@ def measure_all(
                 yield outcome.result
 
 
-def _measurer(experiment: Experiment) -> Callable[[Cell], Finished | Failed]:
-    """The measurer of cells in a process."""
+def _pickled(registrations: list[Registration]) -> bytes:
+    """What was registered at run time, for other processes."""
+    try:
+        return pickle.dumps(registrations)
+    except Exception as error:
+        raise InputError(
+            f"run: what is registered at run time must be defined in a module ({error})."
+        ) from None
+
+
+def _measurer(experiment: Experiment, registered: bytes) -> Callable[[Cell], Finished | Failed]:
+    """The measurer of cells in a process, which gets what the parent has registered."""
+    try:
+        register_all(pickle.loads(registered))
+    except Exception as error:
+        raise InputError(
+            "run: a process cannot import what was registered at run time; define it in a "
+            f"module, not in a notebook ({error})."
+        ) from None
     measurer = CellMeasurer(experiment.protocol, experiment.folder, experiment.root)
 
     def measure(cell: Cell) -> Finished | Failed:
@@ -137,7 +156,7 @@ def measure_cell(protocol: Protocol, cell: Cell, data: Any) -> Record:
         fingerprint=cell.fingerprint,
         seconds=clock.seconds,
         peak_memory=peak.bytes,
-        versions=versions(),
+        versions=versions() | kind.origins(protocol, cell.method),
         protocol=protocol.to_dict(),
         **found,
     )

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bittern.data import Dataset
+from bittern.data import DATASETS, Dataset
 from bittern.errors import InputError
+from bittern.metrics import METRICS, parse
+from bittern.registry import OpenRegistry
 
 if TYPE_CHECKING:
     from bittern.experiments.cells import Cell, Trial
@@ -56,6 +58,8 @@ class Paradigm(ABC):
 
     #: Key of the protocol's table with settings of this paradigm; ``Protocol.settings`` holds it.
     table: str | None = None
+    #: Tables that the names of its methods are looked up in.
+    tables: tuple[OpenRegistry[Any], ...] = ()
     #: Whether a query is an item, known by its position in the dataset.  Otherwise
     #: ``Record.query_positions`` only number the queries of a run.
     queries_are_items: bool = True
@@ -83,6 +87,19 @@ class Paradigm(ABC):
     @abstractmethod
     def measure(self, protocol: Protocol, cell: Cell, data: Any, clock: Clock) -> dict[str, Any]:
         """Measure one cell on the data of its run: the fields of its Record that it determines."""
+
+    def names_of(self, protocol: Protocol, method: Method) -> tuple[str, ...]:
+        """The names that a method looks up in the paradigm's tables."""
+        return (method.name,)
+
+    def origins(self, protocol: Protocol, method: Method) -> dict[str, str]:
+        """The plug-ins that take part in a cell: what each is, and where it is from."""
+        used: list[tuple[OpenRegistry[Any], str]] = [(DATASETS, protocol.dataset.name)]
+        used += [(METRICS, parse(metric).metric) for metric in protocol.metrics]
+        names = self.names_of(protocol, method)
+        used += [(table, name) for table in self.tables for name in names]
+        found = {f"{table.kind} {name}": table.origin(name) for table, name in used}
+        return {what: origin for what, origin in found.items() if origin is not None}
 
     def measure_trial(
         self, protocol: Protocol, trial: Trial, data: Any, clock: Clock

@@ -8,7 +8,7 @@ import math
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ class DatasetSettings:
     steps: tuple[str, ...] | None = None  # those of the papers by default
 
     def __post_init__(self) -> None:
-        DATASETS[self.name]
+        DATASETS.find(self.name)
         if self.rows is not None:
             check_count(self.rows, "dataset.rows")
 
@@ -137,7 +137,8 @@ class Protocol:
 
     The first metric is the main one: it decides grids and comparisons.  ``settings`` is the
     paradigm's own table, such as ``[tables]`` or ``[evidence]``.  With ``search``, grids are
-    searched first, once for all runs; without, inside each cell.
+    searched first, once for all runs; without, inside each cell.  ``base`` is the folder that paths
+    in it start from; by default that of its file.
     """
 
     title: str
@@ -156,6 +157,7 @@ class Protocol:
     settings: dict[str, Any] = field(default_factory=dict)
     significance: SignificanceSettings = field(default_factory=SignificanceSettings)
     search: SearchSettings | None = None
+    base: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         kind = self.kind
@@ -177,7 +179,8 @@ class Protocol:
         with reading(source, "TOML file"):
             table = tomllib.loads(source.read_text(encoding="utf-8"))
         try:
-            return Protocol.of(apply_changes(table, changes) if changes else table)
+            protocol = Protocol.of(apply_changes(table, changes) if changes else table)
+            return replace(protocol, base=str((source.parent / protocol.base).resolve()))
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
         except KeyError as error:  # an unknown name
@@ -238,6 +241,7 @@ class Protocol:
         """Plain values, as JSON has them; :meth:`of` takes them back."""
         plain = asdict(self)
         settings = plain.pop("settings")
+        plain.pop("base")  # a place on this machine
         plain["evidence"] = {}  # in every protocol so far, so that fingerprints stay the same
         if self.kind.table is not None:
             plain[self.kind.table] = settings

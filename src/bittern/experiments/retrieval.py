@@ -16,6 +16,7 @@ from bittern.codes import MAX_BITS, Codes
 from bittern.data import Dataset
 from bittern.errors import InputError
 from bittern.experiments.paradigm import Clock, Paradigm, check_different
+from bittern.experiments.ready_codes import CODES, check_ready, read_ready
 from bittern.experiments.record import Example, Value, describe_profile
 from bittern.experiments.run_data import (
     FitSets,
@@ -61,10 +62,15 @@ Search = Callable[[PositionArray, int], tuple[NDArray[Any], NDArray[Any]]]
 class CodeRanking(Paradigm):
     """Rank the database by Hamming distance between codes, or by real distances (``exact``)."""
 
+    tables = (HASHERS,)
+
     def check(self, protocol: Protocol) -> None:
         """Every method must be a hasher with known parameters and some lengths."""
         for method in protocol.method:
-            _check_method(method)
+            if method.name == CODES:
+                check_ready(protocol, method)
+            else:
+                _check_method(method)
         check_lengths(protocol, [m for m in protocol.method if m.name != EXACT])
 
     def lengths(self, protocol: Protocol, method: Method) -> Sequence[int | None]:
@@ -83,7 +89,8 @@ class CodeRanking(Paradigm):
         self, protocol: Protocol, cell: Cell, data: RunData, clock: Clock
     ) -> dict[str, Any]:
         """Choose on validation data, fit on training data, and open the test sets once."""
-        measure = _measure_distances if cell.method.name == EXACT else self._measure_codes
+        other = {EXACT: _measure_distances, CODES: self._measure_ready}
+        measure = other.get(cell.method.name, self._measure_codes)
         found = measure(protocol, cell, data, clock)
         labels = data.queries.labels
         return found | {
@@ -108,16 +115,36 @@ class CodeRanking(Paradigm):
             "encode",
             lambda: tuple(hasher.encode(s.vectors) for s in (data.queries, data.database)),
         )
+        return self._search(protocol, cell, data, clock, queries, database) | {
+            "parameters": choice.parameters,
+            "tuning": choice.tried,
+            "training_curves": trained,
+        }
+
+    def _measure_ready(
+        self, protocol: Protocol, cell: Cell, data: RunData, clock: Clock
+    ) -> dict[str, Any]:
+        """Read the codes that another program made."""
+        queries, database, parameters = clock("encode", lambda: read_ready(protocol, cell, data))
+        found = self._search(protocol, cell, data, clock, queries, database)
+        return found | {"parameters": parameters}
+
+    def _search(
+        self,
+        protocol: Protocol,
+        cell: Cell,
+        data: RunData,
+        clock: Clock,
+        queries: Codes,
+        database: Codes,
+    ) -> dict[str, Any]:
+        """What a search among the codes finds."""
         truth = protocol.ground_truth.between(data.queries, data.database, data.train)
         found = clock("evaluate", lambda: self._evaluate(protocol, queries, database, truth))
         if cell.run == EXAMPLES_OF_RUN:
             places = data.queries.positions, data.database.positions
             found["examples"] = some_examples(*places, truth, search_codes(queries, database))
-        return found | {
-            "parameters": choice.parameters,
-            "tuning": choice.tried,
-            "training_curves": trained,
-        }
+        return found
 
     def measure_trial(
         self, protocol: Protocol, trial: Trial, data: RunData, clock: Clock
@@ -177,7 +204,7 @@ class HashTables(CodeRanking):
 def _check_method(method: Method) -> None:
     """A hasher with parameters of its class, or ``exact`` with a distance."""
     if method.name != EXACT:
-        check_parameters(method, list(inspect.signature(HASHERS[method.name]).parameters))
+        check_parameters(method, list(inspect.signature(HASHERS.find(method.name)).parameters))
         return
     if method.grid or method.n_bits:
         raise InputError(
@@ -268,7 +295,7 @@ def training_curves(hasher: Any) -> dict[str, tuple[float, ...]]:
 
 def _hasher(protocol: Protocol, cell: Cell, parameters: dict[str, Any]) -> Hasher:
     options = {"random_state": cell.random_state(protocol)} | parameters
-    return HASHERS[cell.method.name](cell.n_bits, **options)
+    return HASHERS.find(cell.method.name)(cell.n_bits, **options)
 
 
 def _target(protocol: Protocol, cell: Cell, items: SplitSet, train: SplitSet | None = None) -> Any:

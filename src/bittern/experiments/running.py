@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from bittern.experiments.measure import (
     measure_all,
 )
 from bittern.experiments.protocol import Protocol
+from bittern.experiments.ready_codes import CODES, check_unchanged
 from bittern.experiments.records import FAILURES, PROTOCOL, Records, parted, read_record
 from bittern.experiments.run_data import Root, dense, load_dataset
 from bittern.experiments.search import Choice, choose, tried_points
@@ -81,11 +83,13 @@ def run(
         check_count(jobs, "jobs")
     if search_only and not trials:
         raise InputError("search: there is nothing to search; add [search] and a grid.")
-    _, missing = parted([*trials, *(() if search_only else cells)], place)
+    known, missing = parted([*trials, *(() if search_only else cells)], place)
+    for cell in known:
+        check_unchanged(checked, cell, place)
     if missing:  # report bad data once, before anything is written
         checked.kind.prepare(checked, load_dataset(checked.dataset, root), missing[0].run, place)
     with _locked(place):
-        write_text(place / PROTOCOL, text)
+        write_text(place / PROTOCOL, _with_base(text, checked, place))
         failures = Records.read(place).failures or {}
 
         def measure(waiting: Sequence[Cell], n_known: int) -> None:
@@ -188,6 +192,17 @@ def _read_protocol(protocol: Protocol | str | os.PathLike[str]) -> tuple[Protoco
         return protocol, to_toml(protocol.to_dict())
     source = existing_file(protocol)
     return Protocol.load(source), source.read_text(encoding="utf-8")
+
+
+def _with_base(text: str, protocol: Protocol, folder: Path) -> str:
+    """The text with the way from ``folder`` to the protocol's own, if it reads files there."""
+    if not any(method.name == CODES for method in protocol.method):
+        return text
+    base = protocol.base or str(Path.cwd())
+    with suppress(ValueError):  # two drives of Windows
+        base = os.path.relpath(base, folder)
+    without = re.sub(r"\Abase = .*\n", "", text)
+    return to_toml({"base": Path(base).as_posix()}) + without
 
 
 @contextmanager

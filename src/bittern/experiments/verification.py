@@ -11,7 +11,6 @@ import numpy as np
 
 from bittern.errors import BitternError, InputError
 from bittern.experiments.cells import Cell, cells_of, select_cells
-from bittern.experiments.measure import versions
 from bittern.experiments.record import Record
 from bittern.experiments.records import Records
 from bittern.experiments.running import run_cells
@@ -41,7 +40,7 @@ class Verification:
         ]
         changed = [
             f"{name} {self.recorded.versions.get(name, 'absent')}, now {now}"
-            for name, now in versions().items()
+            for name, now in self.again.versions.items()
             if self.recorded.versions.get(name) != now
         ]
         return (

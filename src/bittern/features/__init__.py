@@ -8,7 +8,10 @@
 
 from __future__ import annotations
 
-from bittern.features.base import Feature, ImageFeature
+from typing import Any
+
+from bittern.errors import InputError
+from bittern.features.base import Feature, ImageFeature, iter_images
 from bittern.features.colour import ColourStructure, HSVFocus, HSVGlobal, RGBMoments
 from bittern.features.deep import Deep
 from bittern.features.extract import extract
@@ -19,7 +22,7 @@ from bittern.features.storage import load
 from bittern.features.text import BagOfWords, Topics
 from bittern.features.texture import Convolution, Smoothness, Thumbnail, Uniformity, Variance
 from bittern.features.visual_words import VisualWords
-from bittern.registry import Registry
+from bittern.registry import OpenRegistry, check_class
 
 VISUAL: tuple[type[Feature], ...] = (
     HSVGlobal,
@@ -45,8 +48,23 @@ KINDS: tuple[type[Feature], ...] = (
 #: Names of the nine visual features of 2.1 of [Yavlinsky-2004].
 NINE = tuple(kind.name for kind in VISUAL)
 
-#: Every feature by its name.
-FEATURES: Registry[type[Feature]] = Registry("feature", {kind.name: kind for kind in KINDS})
+
+def _accept(value: Any, title: str) -> type[Feature]:
+    kind: type[Feature] = check_class(value, Feature, title)
+    if getattr(kind, "takes", None) not in ("images", "texts") or not hasattr(kind, "name"):
+        raise InputError(
+            f"{title}: {kind.__name__} must state its name, and what it takes: 'images' or 'texts'."
+        )
+    return kind
+
+
+#: Every feature by its name; installed packages may add to it.
+FEATURES: OpenRegistry[type[Feature]] = OpenRegistry(
+    "feature",
+    {kind.name: kind for kind in KINDS},
+    group="bittern.features",
+    accept=_accept,
+)
 
 PictureFeature = ImageFeature  # its old name
 
@@ -73,6 +91,7 @@ __all__ = [
     "Variance",
     "VisualWords",
     "extract",
+    "iter_images",
     "load",
     "load_features",
 ]

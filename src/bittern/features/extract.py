@@ -144,7 +144,7 @@ def _check_features(features: Sequence[str | Feature]) -> list[Feature]:
 
     if isinstance(features, str | Feature):
         raise InputError("extract: features must be a list; put a single one in a list.")
-    chosen = [FEATURES[f]() if isinstance(f, str) else f for f in features]
+    chosen = [FEATURES.find(f)() if isinstance(f, str) else f for f in features]
     if not chosen:
         raise InputError("extract: needs at least one feature, got none.")
     names = [feature.name for feature in chosen]

@@ -32,4 +32,4 @@ def load(path: str | os.PathLike[str]) -> Feature:
 def _format() -> ModelFormat:
     from bittern.features import FEATURES
 
-    return ModelFormat("feature", FEATURES, head="feature")
+    return ModelFormat("feature", (FEATURES,), head="feature")

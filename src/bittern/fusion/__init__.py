@@ -15,6 +15,10 @@ every metric applies:
 
 from __future__ import annotations
 
+import inspect
+from typing import Any
+
+from bittern.errors import InputError
 from bittern.fusion.boosting import Boosted, boost, boosted_scores
 from bittern.fusion.combine import comb_max, comb_min, comb_mnz, comb_sum, weighted_sum
 from bittern.fusion.examples import (
@@ -36,10 +40,22 @@ from bittern.fusion.raster import (
 )
 from bittern.fusion.scores import NORMALISATIONS, Fusion
 from bittern.fusion.svm import SVMFusion
-from bittern.registry import Registry
+from bittern.registry import OpenRegistry
 
-#: Every fusion that needs no training, by its name.
-FUSIONS: Registry[Fusion] = Registry(
+
+def _accept(value: Any, title: str) -> Fusion:
+    """A function whose first argument is the scores."""
+    if not callable(value) or isinstance(value, type):
+        raise InputError(f"{title}: must be a function of scores, got {value!r}.")
+    try:
+        inspect.signature(value).bind(None)
+    except (TypeError, ValueError):
+        raise InputError(f"{title}: must be a function that takes the scores alone.") from None
+    return value
+
+
+#: Every fusion that needs no training, by its name; installed packages may add to it.
+FUSIONS: OpenRegistry[Fusion] = OpenRegistry(
     "fusion",
     {
         "comb-min": comb_min,
@@ -50,6 +66,8 @@ FUSIONS: Registry[Fusion] = Registry(
         "reciprocal-rank": reciprocal_rank,
         "weighted-sum": weighted_sum,
     },
+    group="bittern.fusions",
+    accept=_accept,
 )
 
 __all__ = [

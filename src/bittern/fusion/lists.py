@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -66,10 +67,11 @@ def fuse_lists(
         raise InputError("fuse_lists: needs at least one source, all with the same queries.")
     from bittern.fusion import FUSIONS
 
-    fuse = FUSIONS[method]
-    options: dict[str, Any] = {"weights": weights}
-    if normalise is not None:
-        options["normalise"] = normalise
+    fuse = FUSIONS.find(method)
+    given = {"weights": weights, "normalise": normalise}
+    options: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+    if unknown := sorted(options.keys() - inspect.signature(fuse).parameters.keys()):
+        raise InputError(f"{method}: takes no {unknown[0]}.")
     ids: list[NDArray[Any]] = []
     scores: list[Float64Array] = []
     missing = np.zeros(len(lists), np.int64)

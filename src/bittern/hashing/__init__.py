@@ -16,6 +16,7 @@ from bittern.hashing.agh import AGH
 from bittern.hashing.base import Hasher
 from bittern.hashing.bre import BRE
 from bittern.hashing.csq import CSQ
+from bittern.hashing.custom import CustomHasher
 from bittern.hashing.dbq import DBQ
 from bittern.hashing.dpsh import DPSH
 from bittern.hashing.dtsh import DTSH
@@ -39,7 +40,7 @@ from bittern.hashing.structhash import StructHash
 from bittern.hashing.talr import TALR
 from bittern.hashing.targets import Targets
 from bittern.hashing.vbq import VBQ
-from bittern.registry import Registry
+from bittern.registry import OpenRegistry, check_class
 
 __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "LSH",
@@ -69,6 +70,7 @@ __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "CSQ",
     "TALR",
     "HASHERS",
+    "CustomHasher",
     "Hasher",
     "Targets",
     "load",
@@ -76,8 +78,19 @@ __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
 
 _classes = [globals()[name] for name in __all__[: __all__.index("HASHERS")]]
 
-#: Every method by its name.
-HASHERS: Registry[type[Hasher]] = Registry("hasher", {kind.name: kind for kind in _classes})
+
+def _accept(value: Any, title: str) -> type[Hasher]:
+    return check_class(value, Hasher, title, ("n_bits", "random_state"))
+
+
+#: Every method by its name; installed packages may add to it.
+HASHERS: OpenRegistry[type[Hasher]] = OpenRegistry(
+    "hasher",
+    {kind.name: kind for kind in _classes},
+    group="bittern.hashers",
+    accept=_accept,
+    reserved=("exact", "codes"),  # methods of protocols
+)
 
 _LATER = {"crossmodal": "bittern.hashing.crossmodal"}
 _NEED_TORCH = {"backbones": "bittern.networks", "objectives": "bittern.hashing.objectives"}

@@ -140,7 +140,7 @@ class Hasher(TransformerMixin, CodeLearner):
 
     Each method is a class in its own file.  Its constructor takes the hyper-parameters, first
     ``n_bits``, and stores them unchanged; :meth:`_fit` learns; :meth:`_bits` computes the bits of
-    rows.
+    rows.  Methods outside the package extend :class:`~bittern.hashing.CustomHasher`.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -8,7 +8,6 @@ from typing import Any
 from bittern.hashing.base import CodeLearner
 from bittern.io.files import reading
 from bittern.io.models import ModelFormat
-from bittern.registry import Registry
 
 
 def save(hasher: CodeLearner, path: str | os.PathLike[str]) -> None:
@@ -30,5 +29,5 @@ def _format() -> ModelFormat:
     from bittern.hashing import HASHERS
     from bittern.hashing.crossmodal import CROSSMODAL
 
-    known: Registry[type[Any]] = Registry("hasher", {**HASHERS, **CROSSMODAL})
-    return ModelFormat("hasher", known, head="model", title="bittern hasher", version=1)
+    tables = (HASHERS, CROSSMODAL)
+    return ModelFormat("hasher", tables, head="model", title="bittern hasher", version=1)

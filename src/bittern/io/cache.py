@@ -66,7 +66,8 @@ class ArrayCache:
         return [_read(self._place(one)) for one in wanted]
 
     def _place(self, wanted: CachedArray) -> Path:
-        return self.folder / wanted.kind / f"{wanted.name}-{wanted.fingerprint}.npz"
+        name = wanted.name.replace(":", "-")  # Windows allows none in the name of a file
+        return self.folder / wanted.kind / f"{name}-{wanted.fingerprint}.npz"
 
     def _ensure(self, wanted: CachedArray, wait: bool) -> None:
         place = self._place(wanted)

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.errors import FileError, InputError
+from bittern.errors import FileError, InputError, UnknownNameError
 from bittern.io.files import check_version, existing_file, reading
 from bittern.io.npz import stored_arrays, write_arrays
+from bittern.registry import Registry
 
 PLAIN = (bool, int, float, str, type(None))
 
@@ -32,7 +33,7 @@ class ModelFormat:
     """
 
     kind: str
-    classes: Mapping[str, type[Any]]  # the classes that a file may name
+    tables: tuple[Mapping[str, type[Any]], ...]  # of the classes that a file may name
     head: str  # the array that holds the JSON, as bytes
     title: str | None = None
     version: int = 1
@@ -77,7 +78,7 @@ class ModelFormat:
         parameters, learned = model.get_params(deep=False), learned_attributes(model)
         owner = type(model).__name__
         return {
-            self.kind: model.name,
+            self.kind: self._name_of(model),
             "parameters": self._encode_values(parameters, f"{prefix}parameter.", arrays, owner),
             "learned": self._encode_values(learned, f"{prefix}learned.", arrays, owner),
         }
@@ -118,15 +119,42 @@ class ModelFormat:
 
     def _is_model(self, value: Any) -> bool:
         name = getattr(value, "name", None)
-        return isinstance(name, str) and name in self.classes and hasattr(value, "get_params")
+        known = isinstance(name, str) and self._class_of(name) is not None
+        return known and hasattr(value, "get_params")
+
+    def _class_of(self, name: Any) -> type[Any] | None:
+        """The class of a name; None if there is no such name."""
+        return next((table[name] for table in self.tables if name in table), None)
+
+    def _name_of(self, model: Any) -> str:
+        """The name of a model's class, by which it can be loaded again."""
+        owner, name = type(model), getattr(model, "name", None)
+        if not isinstance(name, str):
+            raise InputError(
+                f"{owner.__name__}: cannot be saved without a name; register the class under one."
+            )
+        if self._class_of(name) not in (None, owner):
+            raise InputError(
+                f"{owner.__name__}: cannot be saved as {name!r}, which is the name of another "
+                "class; give the class a name of its own, and register it."
+            )
+        return name
 
     def _decoded(self, model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
-        made = self.classes[model[self.kind]](**self._decode_values(model["parameters"], arrays))
+        name = model[self.kind]
+        kind = self._class_of(name)
+        if kind is None:
+            raise UnknownNameError(self._refusal(name))
+        made = kind(**self._decode_values(model["parameters"], arrays))
         for name, value in self._decode_values(model["learned"], arrays).items():
             if not name.isidentifier() or not name.endswith("_") or name.startswith("_"):
                 raise ValueError(f"{name!r} is not a learned attribute of a {self.kind}")
             setattr(made, name, value)
         return made
+
+    def _refusal(self, name: object) -> str:
+        known = Registry(self.kind, {one: None for table in self.tables for one in table})
+        return f"{known.refusal(name)} If it is of a plug-in, install or register that first."
 
     def _decode_values(
         self, values: Mapping[str, Any], arrays: dict[str, NDArray[Any]]

@@ -2,7 +2,7 @@
 
 from bittern.metrics import significance
 from bittern.metrics.curves import Curve, interpolated_pr_curve, pr_curve
-from bittern.metrics.names import METRICS, MetricName, parse
+from bittern.metrics.names import METRICS, Metric, MetricName, parse
 from bittern.metrics.overlap import Overlap, truth_overlap
 from bittern.metrics.scores import DEFAULT_METRICS, Score, Scores, evaluate, evaluate_codes
 from bittern.metrics.similarity import rmse
@@ -11,6 +11,7 @@ __all__ = [
     "DEFAULT_METRICS",
     "METRICS",
     "Curve",
+    "Metric",
     "MetricName",
     "Overlap",
     "Score",

@@ -5,9 +5,11 @@ A name can be converted to text and back: ``str(parse(name)) == name``.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from bittern.checks import Float64Array, check_count
 from bittern.errors import InputError
 from bittern.metrics import curves, gain, pooled, precision
 from bittern.profile import TieProfile
-from bittern.registry import Registry
+from bittern.registry import OpenRegistry
 
 DATABASE_ORDER = "database-order"
 TIE_RULES = ("optimistic", "pessimistic", DATABASE_ORDER, "trec")
@@ -23,7 +25,8 @@ MOST = 2**62  # largest cut-off or radius
 LARGEST_BETA = 1e100
 
 _PATTERN = re.compile(
-    r"(?P<metric>[a-z]+(?:-[a-z]+)*(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?)?)"
+    r"(?P<metric>[a-z]+(?:-[a-z]+)*(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?)?"
+    r"|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)"  # a path, like package.module:name
     r"(?:@(?P<radius>r)?(?P<number>0|[1-9][0-9]*))?"
     r"(?P<options>(?::[a-z]+(?:-[a-z]+)*)*)"
 )
@@ -133,7 +136,44 @@ def _placed(compute: Compute, title: str, *options: str) -> Metric:
     return Metric(compute, title, cutoff=True, radius=True, needs_place=True, options=options)
 
 
-METRICS: Registry[Metric] = Registry(
+def _accept(value: Any, title: str) -> Metric:
+    """A Metric, or a function of a profile, and of a cut-off if it has that argument."""
+    if isinstance(value, Metric):
+        return replace(value, compute=_checked(value.compute, title))
+    if not inspect.isfunction(value):
+        raise InputError(f"{title}: must be a Metric or a function of a TieProfile, got {value!r}.")
+    cutoff = inspect.signature(value).parameters.get("cutoff")
+    summary = (value.__doc__ or value.__name__).strip().splitlines()[0].rstrip(".")
+    if cutoff is None:
+        return Metric(_checked(lambda profile, name: value(profile), title), summary)
+    return Metric(
+        _checked(lambda profile, name: value(profile, cutoff=name.cutoff), title),
+        summary,
+        cutoff=True,
+        needs_place=cutoff.default is cutoff.empty,
+    )
+
+
+def _checked(compute: Compute, title: str) -> Compute:
+    """The same, with one value for each query, or an error."""
+
+    def checked(profile: TieProfile, name: MetricName) -> Values:
+        found = compute(profile, name)
+        if isinstance(found, pooled.Pooled):
+            return found
+        values = np.asarray(found)
+        if values.shape != (profile.n_queries,) or values.dtype.kind not in "fiub":
+            raise InputError(
+                f"{title}: must return one number for each of {profile.n_queries} queries, "
+                f"got {values.dtype} of shape {values.shape}."
+            )
+        return values.astype(np.float64)
+
+    return checked
+
+
+#: Every metric by its name; installed packages may add to it.
+METRICS: OpenRegistry[Metric] = OpenRegistry(
     "metric",
     {
         "ap": Metric(_ap, "average precision", cutoff=True, options=("retrieved",)),
@@ -173,6 +213,9 @@ METRICS: Registry[Metric] = Registry(
             ranked=False,
         ),
     },
+    group="bittern.metrics",
+    accept=_accept,
+    pattern=r"[a-z]+(-[a-z]+)*",
 )
 
 
@@ -257,7 +300,7 @@ def _metric(base: str) -> Metric:
     """The entry of the table, or an F-measure with another β."""
     match = re.fullmatch(r"(micro-|macro-)?f([0-9.]+)", base)
     if match is None or base in METRICS:
-        return METRICS[base]
+        return METRICS.find(base)
     beta = float(match[2])
     if not 0 < beta <= LARGEST_BETA:
         raise InputError(f"'{base}': β must be above 0 and at most {LARGEST_BETA:g}.")

@@ -239,7 +239,7 @@ def stored_note(analysis: Analysis) -> str:
 def metric_title(metric: str) -> str:
     """A metric's name in words: ``precision@100`` is precision at 100."""
     name = parse(metric)
-    entry = METRICS.get(name.metric)
+    entry = METRICS.find(name.metric) if ":" in name.metric else METRICS.get(name.metric)
     title = name.metric if entry is None else entry.title
     title += "" if name.cutoff is None else f" at {name.cutoff}"
     title += "" if name.radius is None else f" within radius {name.radius}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, Float64Array
-from bittern.errors import UnknownNameError
+from bittern.errors import InputError, UnknownNameError
 from bittern.experiments.evidence.scores import PartitionScores
 from bittern.experiments.evidence.sources import is_source
 from bittern.features import FEATURES
@@ -58,8 +58,8 @@ def find_method(name: str) -> RankingMethod:
     """The method of that name: a source, a fusion, or one of :data:`LEARNED`."""
     if is_source(name):
         return RankingMethod(_single, is_single=True)
-    if name in FUSIONS:
-        return RankingMethod(_untrained(name), _parameters(FUSIONS[name]))
+    if ":" in name or name in FUSIONS:
+        return RankingMethod(_untrained(name), _parameters(FUSIONS.find(name)))
     if name in LEARNED:
         return LEARNED[name]
     known = Registry("feature or combination", dict.fromkeys((*FEATURES, *FUSIONS, *LEARNED)))
@@ -81,9 +81,19 @@ def _untrained(name: str) -> Combine:
     def combine(
         train: TrainingScores, test: PartitionScores, given: Parameters, random_state: int
     ) -> FusedScores:
-        return FusedScores(FUSIONS[name](test.scores, **given), {})
+        return FusedScores(_fused(name, test, given), {})
 
     return combine
+
+
+def _fused(name: str, test: PartitionScores, given: Parameters) -> NDArray[np.floating]:
+    fused = np.asarray(FUSIONS.find(name)(test.scores, **given))
+    if fused.shape != test.scores.shape[1:] or fused.dtype.kind != "f":
+        raise InputError(
+            f"{name}: must return floats of shape {test.scores.shape[1:]}, "
+            f"got {fused.dtype} of shape {fused.shape}."
+        )
+    return fused
 
 
 def _svm(

@@ -13,11 +13,12 @@ from bittern.errors import InputError
 from bittern.experiments.evidence.methods import OPTIONS, RankingMethod, find_method
 from bittern.experiments.evidence.queries import QUERY_SPLITS, TEST, TRAINING
 from bittern.experiments.evidence.scores import EvidenceData, KnnSettings
-from bittern.experiments.evidence.sources import find_source
+from bittern.experiments.evidence.sources import BOOSTED, find_source
 from bittern.experiments.evidence.topics import TOPICS
 from bittern.experiments.paradigm import Clock, Paradigm
 from bittern.experiments.record import describe_profile
-from bittern.features import NINE
+from bittern.features import FEATURES, NINE
+from bittern.fusion import FUSIONS
 from bittern.io.toml import check_keys, read_table
 from bittern.metrics import parse
 from bittern.metrics.names import DATABASE_ORDER
@@ -69,6 +70,7 @@ class Evidence(Paradigm):
     """Rank images by their similarity to the examples of a query, by one or more features."""
 
     table = "evidence"
+    tables = (FEATURES, FUSIONS)
     queries_are_items = False  # a query is a set of examples
 
     def check(self, protocol: Protocol) -> None:
@@ -85,6 +87,12 @@ class Evidence(Paradigm):
                 raise InputError(f"metrics: {name} is for rankings by codes.")
         for method in protocol.method:
             _check_method(method, settings)
+
+    def names_of(self, protocol: Protocol, method: Method) -> tuple[str, ...]:
+        """The method, and the features that it combines."""
+        features = method.parameters.get("features", _settings_of(protocol).features)
+        names = (method.name, *(() if find_method(method.name).is_single else features))
+        return tuple(name.removeprefix(BOOSTED) for name in names)
 
     def lengths(self, protocol: Protocol, method: Method) -> Sequence[int | None]:
         """No method makes codes."""

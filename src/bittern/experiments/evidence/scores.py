@@ -177,7 +177,7 @@ class EvidenceData:
     def _vectors(self, name: str) -> CachedArray:
         """A feature's vectors of all images; learned features learn from the training partition."""
         source = find_source(name)
-        feature = FEATURES[source.feature]()
+        feature = FEATURES.find(source.feature)()
         train = self.queries.split.train
         parameters = {key: str(value) for key, value in feature.get_params().items()}
         learned_from = self.queries.split.fingerprint if has_to_learn(feature) else ""

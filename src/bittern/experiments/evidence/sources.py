@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bittern.errors import UnknownNameError
+from bittern.errors import BitternError, UnknownNameError
 from bittern.features import FEATURES
 from bittern.registry import Registry
 
@@ -21,17 +21,23 @@ class Source:
     @property
     def takes_texts(self) -> bool:
         """Whether it describes texts."""
-        return FEATURES[self.feature].takes == "texts"
+        return FEATURES.find(self.feature).takes == "texts"
 
 
 def is_source(name: str) -> bool:
     """Whether this names a source."""
-    return name.removeprefix(BOOSTED) in FEATURES
+    try:
+        FEATURES.find(name.removeprefix(BOOSTED))
+    except BitternError:
+        return False
+    return True
 
 
 def find_source(name: str) -> Source:
     """The source of a name: a feature, or ``boosted-`` and a feature."""
-    if not is_source(name):
+    if ":" in name:
+        FEATURES.find(name.removeprefix(BOOSTED))  # fails if there is none
+    elif not is_source(name):
         known = (*FEATURES, *(BOOSTED + feature for feature in FEATURES))
         raise UnknownNameError(Registry("feature", dict.fromkeys(known)).refusal(name))
     return Source(name.removeprefix(BOOSTED), name.startswith(BOOSTED))

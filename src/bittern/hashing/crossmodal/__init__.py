@@ -10,12 +10,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bittern.hashing.crossmodal.base import CrossModalHasher
 from bittern.hashing.crossmodal.cca_itq import CCAITQ
 from bittern.hashing.crossmodal.cm_talr import CMTALR
 from bittern.hashing.crossmodal.cmfh import CMFH
 from bittern.hashing.crossmodal.cmssh import CMSSH
 from bittern.hashing.crossmodal.crh import CRH
+from bittern.hashing.crossmodal.custom import CustomCrossModalHasher
 from bittern.hashing.crossmodal.cvh import CVH
 from bittern.hashing.crossmodal.dch import DCH
 from bittern.hashing.crossmodal.dcmh import DCMH
@@ -25,7 +28,7 @@ from bittern.hashing.crossmodal.pdh import PDH
 from bittern.hashing.crossmodal.rcmh import RCMH
 from bittern.hashing.crossmodal.scm import SCM
 from bittern.hashing.crossmodal.scratch import SCRATCH
-from bittern.registry import Registry
+from bittern.registry import OpenRegistry, check_class
 
 __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "CVH",
@@ -44,13 +47,22 @@ __all__ = [  # noqa: RUF022  (methods in the order of the tables in reports)
     "CMTALR",
     "CROSSMODAL",
     "CrossModalHasher",
+    "CustomCrossModalHasher",
 ]
 
 _classes = [globals()[name] for name in __all__[: __all__.index("CROSSMODAL")]]
 
-#: Every method by its name.
-CROSSMODAL: Registry[type[CrossModalHasher]] = Registry(
-    "cross-modal hasher", {kind.name: kind for kind in _classes}
+
+def _accept(value: Any, title: str) -> type[CrossModalHasher]:
+    return check_class(value, CrossModalHasher, title, ("n_bits", "random_state"))
+
+
+#: Every method by its name; installed packages may add to it.
+CROSSMODAL: OpenRegistry[type[CrossModalHasher]] = OpenRegistry(
+    "cross-modal hasher",
+    {kind.name: kind for kind in _classes},
+    group="bittern.crossmodal",
+    accept=_accept,
 )
 
 
