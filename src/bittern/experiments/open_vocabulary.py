@@ -172,6 +172,7 @@ class OpenVocabulary(Paradigm):
     """Hash images and captions into one space, and search unseen images by single words."""
 
     table = "open_vocabulary"
+    tables = (CROSSMODAL,)
     queries_are_items = False  # a query is a word
 
     def check(self, protocol: Protocol) -> None:
@@ -289,7 +290,7 @@ def _settings_of(protocol: Protocol) -> OpenVocabularySettings:
 
 def _check_method(method: Method) -> None:
     """A cross-modal hasher, with a feature of texts, that may learn from single words."""
-    kind = CROSSMODAL[method.name]
+    kind = CROSSMODAL.find(method.name)
     check_parameters(method, [*inspect.signature(kind).parameters, TEXT, WORDS])
     if method.learns_from != "grades":
         raise InputError(f"method {method.label}: leave out learns_from; methods learn from words.")
