@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import bittern
-from bittern.cli.app import Format, app, check_outputs, parse_metrics
+from bittern.cli.app import Format, app, check_outputs, check_overwriting, parse_metrics
 from bittern.errors import InputError
 from bittern.progress import Bar
 
@@ -106,7 +106,7 @@ def evaluate(
             "evaluate: ':trec' breaks ties by document ids; it is for --run with --qrels."
         )
     check_outputs(per_query, plot=plot)
-    _check_overwriting([per_query, plot], [queries, database, run, qrels, *truth.files])
+    check_overwriting([per_query, plot], [queries, database, run, qrels, *truth.files])
     if run is not None and qrels is not None:
         profile = bittern.TieProfile.from_trec(run, qrels)
     else:
@@ -228,15 +228,6 @@ def _check_source(
         raise InputError(
             f"evaluate: {unused[0]} is for codes; the ground truth of a run is --qrels."
         )
-
-
-def _check_overwriting(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
-    """Raise InputError if an output is also an input or another output."""
-    taken = {path.resolve() for path in inputs if path is not None}
-    for output in (path.resolve() for path in outputs if path is not None):
-        if output in taken:
-            raise InputError(f"{output}: would be overwritten; choose another name.")
-        taken.add(output)
 
 
 def _count_codes(
