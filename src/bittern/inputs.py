@@ -28,7 +28,15 @@ CODES = ("words", "codes", "bits", "packed", "bytes", "octets")
 LABELS = ("labels", "label", "classes", "y")
 TAGS = ("tags",)
 GAINS = ("gains", "relevance")
-NOT_OF_ROWS = {*CODES, "n_bits", *CLASS_NAMES, *TAG_NAMES, "skipped", "skipped_reasons", "fitted_on"}
+NOT_OF_ROWS = {
+    *CODES,
+    "n_bits",
+    *CLASS_NAMES,
+    *TAG_NAMES,
+    "skipped",
+    "skipped_reasons",
+    "fitted_on",
+}
 INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -78,9 +86,8 @@ class RowTable:
         return kept
 
     def _first(self, names: tuple[str, ...], n_axes: int) -> NDArray[Any] | None:
-        for name in names:
-            stored = self.table[name] if name in self.table else None
-            if stored is not None and stored.shape[:1] == (self.n,) and len(stored.shape) == n_axes:
+        for stored in (self.table[name] for name in names if name in self.table):
+            if stored.shape[:1] == (self.n,) and len(stored.shape) == n_axes:
                 return _without_objects(stored.read())
         return None
 
@@ -118,8 +125,8 @@ class VectorFile:
 def read_vectors(path: str | os.PathLike[str], *, key: str | None = None) -> VectorFile:
     """Vectors from ``.npy``, ``.npz``, Parquet or HDF5, or a ``scipy.sparse`` ``.npz``.
 
-    ``key`` names the array, and may be a pattern of columns like ``"x*"``.  By default it is the one
-    with a usual name, such as ``vectors`` or ``embeddings``, or the only one of two dimensions.
+    ``key`` names the array, and may be a pattern of columns like ``"x*"``.  By default it is the
+    one with a usual name, such as ``vectors`` or ``embeddings``, or the only 2-D one.
     """
     table = open_table(existing_file(path))
     if {"words", "n_bits"} <= set(table):

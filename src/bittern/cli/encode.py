@@ -14,7 +14,9 @@ from bittern.cli.fit import Force, Images, Key, Labels, Tags, Texts, Vectors, re
 
 @app.command()
 def encode(
-    model: Annotated[Path, typer.Argument(help="A fitted hasher, from 'fit' or 'advise --export'.")],
+    model: Annotated[
+        Path, typer.Argument(help="A fitted hasher, from 'fit' or 'advise --export'.")
+    ],
     output: Annotated[
         Path, typer.Option("--output", "--out", "-o", help="The codes to write: .npz or .npy.")
     ],

@@ -107,7 +107,9 @@ def read_files(given: dict[str, Path | None], key: str | None) -> dict[str, Vect
 
     named = {side: path for side, path in given.items() if path is not None}
     if not named:
-        raise InputError("give --vectors; or for a hasher of images and texts, --images and --texts.")
+        raise InputError(
+            "give --vectors; or for a hasher of images and texts, --images and --texts."
+        )
     return {side: read_vectors(path, key=key) for side, path in named.items()}
 
 
@@ -117,6 +119,7 @@ def _stoppable() -> Iterator[None]:
     with handle_interrupt():
         try:
             with warnings.catch_warnings(record=True) as noted:
+                warnings.simplefilter("default", UserWarning)
                 yield
         except KeyboardInterrupt:
             raise KeyboardInterrupt("fit: stopped; nothing was written.") from None

@@ -11,6 +11,7 @@ from typer import echo
 
 from bittern.cli.app import app, handle_interrupt
 from bittern.cli.features import OnBroken, OnError
+from bittern.cli.fit import Key
 from bittern.errors import InputError
 
 index = typer.Typer(
@@ -20,7 +21,11 @@ app.add_typer(index, name="index")
 
 Place = Annotated[str, typer.Argument(help="A collection: a file, or milvus://host:port/NAME.")]
 Source = Annotated[
-    Path, typer.Option("--from", help="A folder of images, or vectors in .npy or .npz.")
+    Path,
+    typer.Option(
+        "--from",
+        help="A folder of images, vectors in .npy, .npz, .parquet or HDF5, or codes from 'encode'.",
+    ),
 ]
 Captions = Annotated[
     str | None,
@@ -41,31 +46,36 @@ def create_index(
     text_features: Annotated[
         str, typer.Option(help="Feature that turns texts into vectors, with --texts.")
     ] = "bag-of-words",
+    key: Key = None,
     hasher: Annotated[
         str | None,
         typer.Option(
-            help="Hasher that turns vectors into codes (default: itq, or with --texts cca-itq)."
+            help="Hasher that turns vectors into codes: a name to fit (default: itq, or with "
+            "--texts cca-itq), or the .npz file of a fitted one."
         ),
     ] = None,
-    bits: Annotated[int, typer.Option(help="Code length.")] = 64,
+    bits: Annotated[
+        int | None, typer.Option(help="Code length (default: 64, or that of the fitted hasher).")
+    ] = None,
     fit_sample: Annotated[
         int, typer.Option(help="Number of random items that the hasher learns from.")
     ] = 20_000,
     random_state: Annotated[int, typer.Option(help="Seed for that sample and the hasher.")] = 0,
     on_error: OnBroken = OnError.stop,
 ) -> None:
-    """Create a collection from images or vectors: fit a hasher, encode and store.
+    """Create a collection from images, vectors or codes: fit a hasher, encode and store.
 
     With --texts, images and texts get codes that can be compared, so that words find images and
-    images find words.  If it is interrupted, run the same command again to continue.
+    images find words.  What a file has for each row (ids, labels, paths and other columns) is
+    stored with the codes.  If it is interrupted, run the same command again to continue.
     """
-    from bittern.store.building import build_collection, make_recipe
+    from bittern.store.building import build_collection, choose_recipe
 
-    chosen = hasher or ("itq" if texts is None else "cca-itq")
-    recipe = make_recipe(
-        chosen,
+    recipe = choose_recipe(
+        source,
+        hasher,
         bits,
-        features=features if source.is_dir() else None,
+        features=features,
         texts=None if texts is None else text_features,
         random_state=random_state,
     )
@@ -75,27 +85,35 @@ def create_index(
             source,
             recipe,
             texts=texts,
+            key=key,
             fit_sample=fit_sample,
             random_state=random_state,
             skip_broken=on_error is OnError.skip,
         )
     skipped = f", {built.n_skipped:,} images skipped" if built.n_skipped else ""
-    echo(
-        f"{name}: {built.n_items:,} items of {bits} bits{skipped}; {chosen} was fitted on "
-        f"{built.n_fitted:,} {'of them' if texts is None else 'pairs'}."
-    )
+    made = f"; {hasher} encoded them" if hasher is not None else ""
+    if built.n_fitted:
+        assert recipe.hasher is not None
+        kind = "of them" if texts is None else "pairs"
+        made = f"; {recipe.hasher.name} was fitted on {built.n_fitted:,} {kind}"
+    echo(f"{name}: {built.n_items:,} items of {built.n_bits} bits{skipped}{made}.")
 
 
 @index.command("add")
 def add_to_index(
-    name: Place, source: Source, texts: Captions = None, on_error: OnBroken = OnError.stop
+    name: Place,
+    source: Source,
+    texts: Captions = None,
+    key: Key = None,
+    on_error: OnBroken = OnError.stop,
 ) -> None:
-    """Add images or vectors, encoded by the collection's feature and hasher; all or none."""
+    """Add images, vectors or codes, encoded by the collection's feature and hasher; all or none."""
     from bittern import store
     from bittern.store.building import add_from
 
     with handle_interrupt(), store.open(name) as collection:
-        n = add_from(collection, source, texts=texts, skip_broken=on_error is OnError.skip)
+        skip_broken = on_error is OnError.skip
+        n = add_from(collection, source, texts=texts, key=key, skip_broken=skip_broken)
         echo(f"{name}: {n:,} items added, {len(collection):,} in total.")
 
 
@@ -126,24 +144,42 @@ def index_info(name: Place) -> None:
 
 @index.command("export")
 def export_index(
-    name: Place,
+    name: Annotated[
+        str,
+        typer.Argument(help="A collection (a file, or milvus://host:port/NAME), or codes in .npz."),
+    ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A .parquet, .npy (packed bytes) or .faiss file.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A .parquet, .npy (packed bytes), .faiss, or .npz file (as from 'encode').",
+        ),
     ],
 ) -> None:
-    """Export a collection's items for other programs."""
+    """Export a collection's items, or a file of codes from 'encode', for other programs."""
     from bittern import store
     from bittern.index.exchange import write_bytes, write_faiss
+    from bittern.inputs import read_codes
+    from bittern.store.code_items import is_code_file, write_code_file
 
+    suffix, writers = output.suffix.lower(), {".npy": write_bytes, ".faiss": write_faiss}
+    if suffix not in (".parquet", ".npz", *writers):
+        raise InputError(f"{output}: must end in .parquet, .npy, .faiss or .npz.")
+    if Path(name).is_file() and is_code_file(Path(name)):
+        if suffix not in writers:
+            raise InputError(f"{output}: codes are exported to .npy or .faiss.")
+        codes = read_codes(name)
+        writers[suffix](output, codes)
+        echo(f"{output}: {len(codes):,} items.")
+        return
     with store.open(name, read_only=True) as collection:
-        suffix = output.suffix.lower()
         if suffix == ".parquet":
             collection.export(output)
-        elif suffix in (".npy", ".faiss"):
-            write = write_bytes if suffix == ".npy" else write_faiss
-            write(output, collection.get(collection.ids).codes)
+        elif suffix == ".npz":
+            write_code_file(output, collection.get(collection.ids))
         else:
-            raise InputError(f"{output}: must end in .parquet, .npy or .faiss.")
+            writers[suffix](output, collection.get(collection.ids).codes)
         echo(f"{output}: {len(collection):,} items.")
 
 

@@ -99,9 +99,9 @@ def fit_files(
     rows = draw_rows(np.arange(n), fit_sample, hasher.random_state or 0)
     chosen = slice(None) if len(rows) == n else rows
     learned_from = y[chosen] if y is not None and hasher._takes_y else None
-    fit: Any = hasher.fit  # type: ignore[attr-defined]
-    fit(*(files[side][chosen] for side in sorted(wanted)), learned_from)
-    if hasher.stopped_early_:  # type: ignore[attr-defined]
+    model: Any = hasher
+    model.fit(*(files[side][chosen] for side in sorted(wanted)), learned_from)
+    if model.stopped_early_:
         raise KeyboardInterrupt
     return rows
 
