@@ -235,6 +235,38 @@ def test_a_collection_from_a_model_and_vectors_is_the_one_from_codes(here, run):
     assert code == 0 and 0 in [item["distance"] for item in json.loads(out)], err
 
 
+def test_neighbours_by_the_vectors_are_a_ground_truth(here, run):
+    model, (X, _) = fitted(run), vectors_and_labels()
+    for name, rows in (("q", slice(20)), ("d", slice(20, None))):
+        np.save(f"{name}.npy", X[rows])
+        model.encode(X[rows]).save(f"{name}-codes.npz")
+    files = ["q-codes.npz", "d-codes.npz", "--query-vectors", "q.npy", "--database-vectors"]
+    seen = []
+    for options in ([], ["--distance", "cosine"]):
+        words = [*files, "d.npy", "--neighbours", 7, *options, "--metrics", "ap", "--format"]
+        code, out, err = run("evaluate", *words, "json")
+        assert code == 0, err
+        a, b = X[:20].astype(float), X[20:].astype(float)
+        if options:
+            a, b = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (a, b))
+        order = np.argsort(((a[:, None] - b) ** 2).sum(axis=2), axis=1)
+        gains = np.zeros((20, N - 20), int)
+        np.put_along_axis(gains, order[:, :7], 1, axis=1)
+        truth = bt.Relevance.from_matrix(gains)
+        mine = bt.evaluate(model.encode(X[:20]), model.encode(X[20:]), truth, ["ap"])["ap"].mean
+        seen.append(mine)
+        assert f"{mine:.6f}"[:7] in out, out
+    assert seen[0] != seen[1]  # not vacuous: the distance counts
+    for wrong, says in (
+        (["plain.npy"], "--query-vectors needs --neighbours"),
+        (["d.npy", "--neighbours", 7, "--query-labels", "l"], "give one ground truth"),
+        (["two.npz", "--neighbours", 7], "choose one, like --key 'gist'"),
+        (["d.npy", "--neighbours", 101], "--neighbours must be between 1 and 100, got 101"),
+    ):
+        code, _, err = run("evaluate", *files, *wrong)
+        assert code == 2 and says in err and len(err.splitlines()) == 1, err
+
+
 def test_codes_alone_make_a_collection_too(here, run):
     fitted(run)
     run("encode", "m.npz", "--vectors", "plain.npy", "-o", "c.npz")

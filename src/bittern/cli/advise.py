@@ -9,17 +9,10 @@ from typing import Annotated
 import typer
 from typer import echo
 
-from bittern.cli.app import app, check_outputs, handle_interrupt
+from bittern.cli.app import VectorMetric, app, check_outputs, handle_interrupt
 from bittern.cli.fit import Key
 from bittern.errors import InputError
 from bittern.progress import Bar
-
-
-class VectorMetric(StrEnum):
-    """Distance between vectors."""
-
-    euclidean = "euclidean"
-    cosine = "cosine"
 
 
 class AdviceFormat(StrEnum):

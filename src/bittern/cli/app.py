@@ -66,6 +66,13 @@ class Format(StrEnum):
     latex = "latex"
 
 
+class VectorMetric(StrEnum):
+    """Distance between vectors."""
+
+    euclidean = "euclidean"
+    cosine = "cosine"
+
+
 @contextmanager
 def handle_interrupt() -> Iterator[None]:
     """On Ctrl-C, show the message of the interrupted work and exit with code 130."""
