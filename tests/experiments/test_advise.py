@@ -555,7 +555,7 @@ def folder(tmp_path_factory):
     np.save(here / "x.npy", X)
     np.save(here / "y.npy", Y)
     np.savez(here / "x.npz", X=X, other=Y)
-    np.savez(here / "odd.npz", a=X, b=Y)
+    np.savez(here / "odd.npz", a=X, b=X)
     np.save(here / "flat.npy", X[0])
     np.save(here / "few.npy", X[:50])
     np.save(here / "nan.npy", np.where(np.arange(300)[:, None] == 41, np.nan, X))
@@ -627,9 +627,9 @@ def test_the_command_writes_a_curve_and_a_folder(bittern, folder):
     [
         (("--vectors", "none.npy"), "none.npy: no such file."),
         (("--vectors", "text.npy"), "text.npy: not a readable .npy or .npz file"),
-        (("--vectors", "odd.npz"), "has no array called vectors, features or X, only a, b."),
-        (("--vectors", "flat.npy"), "vectors must be 2-D (n, dim), got shape (16,)."),
-        (("--vectors", "names.npy"), "vectors must be numbers, got dtype <U1."),
+        (("--vectors", "odd.npz"), "several arrays may be the vectors; choose one, like --key 'a'"),
+        (("--vectors", "flat.npy"), "no array is 2-D numbers; the file has 'flat' "),
+        (("--vectors", "names.npy"), "no array is 2-D numbers; the file has 'names' text"),
         (("--vectors", "few.npy"), "vectors must have at least 200 rows, got 50."),
         (("--vectors", "nan.npy"), "vectors must be finite, but row 41 is not."),
         (("--vectors", "zero.npy", "--metric", "cosine"), "needs rows that are not all zero."),
