@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def place(folder, tmp_path_factory):
     made = str(tmp_path_factory.mktemp("collections") / "photos.bittern")
-    assert build(made, folder, features="rgb-moments") == (36, 0, 36)
+    assert build(made, folder, features="rgb-moments") == (36, 0, 36, 16)
     return made
 
 
@@ -297,7 +297,7 @@ def test_a_creation_that_was_stopped_or_killed_goes_on_and_ends_the_same(place, 
         ask(made, row=0)
     with pytest.raises(bt.InputError, match="unfinished draft with --hasher itq --bits 16; repeat"):
         build(made, folder, features="rgb-moments", hasher="lsh", n_bits=8)
-    assert build(made, folder, features="rgb-moments") == (36, 0, 36)
+    assert build(made, folder, features="rgb-moments") == (36, 0, 36, 16)
     assert contents(made) == contents(place)
     assert [path.name for path in tmp_path.iterdir()] == ["photos.bittern"]
 

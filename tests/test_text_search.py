@@ -30,7 +30,7 @@ def photos(tmp_path_factory):
 @pytest.fixture(scope="module")
 def place(photos, tmp_path_factory):
     made = str(tmp_path_factory.mktemp("collections") / "photos.bittern")
-    assert build(made, photos) == (N + N - 2 + 1, 0, N - 2)
+    assert build(made, photos) == (N + N - 2 + 1, 0, N - 2, 16)
     return made
 
 

@@ -1,16 +1,20 @@
-"""Read codes, labels, tags and gains from files that other programs wrote."""
+"""Read vectors, codes, labels, tags and gains from files that other programs wrote."""
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import row_blocks
 from bittern.codes import MAX_BITS, BitOrder, Codes, check_bitorder
 from bittern.errors import FileError, InputError
+from bittern.io.arrays import CLASS_NAMES, IDS, TAG_NAMES, ArrayTable, open_table
 from bittern.io.files import existing_file, reading
 from bittern.io.npz import (
     array_names,
@@ -24,7 +28,127 @@ CODES = ("words", "codes", "bits", "packed", "bytes", "octets")
 LABELS = ("labels", "label", "classes", "y")
 TAGS = ("tags",)
 GAINS = ("gains", "relevance")
+NOT_OF_ROWS = {
+    *CODES,
+    "n_bits",
+    *CLASS_NAMES,
+    *TAG_NAMES,
+    "skipped",
+    "skipped_reasons",
+    "fitted_on",
+}
 INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowTable:
+    """What a file of vectors or codes says about each of its ``n`` rows, in arrays beside them."""
+
+    table: ArrayTable
+    n: int
+
+    @property
+    def labels(self) -> NDArray[Any] | None:
+        """The class of each row."""
+        return self._first(LABELS, 1)
+
+    @property
+    def tags(self) -> NDArray[Any] | None:
+        """Multi-hot tags of each row."""
+        return self._first(TAGS, 2)
+
+    @property
+    def ids(self) -> NDArray[Any] | None:
+        """Numbers or names of the rows."""
+        return self._first(IDS, 1)
+
+    @property
+    def class_names(self) -> list[str]:
+        """The names of classes 0, 1, …; empty if the file has none."""
+        found = (self.table[name] for name in CLASS_NAMES if name in self.table)
+        return next(([str(n) for n in f.read().tolist()] for f in found if f.kind == "text"), [])
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Every array with one number or text per row, by name."""
+        return {
+            name: _without_objects(stored.read())
+            for name, stored in self.table.items()
+            if stored.shape == (self.n,) and stored.kind != "other" and name not in NOT_OF_ROWS
+        }
+
+    def to_keep(self) -> dict[str, NDArray[Any]]:
+        """The arrays that also describe the codes of these rows."""
+        kept = self.columns()
+        if self.tags is not None:
+            kept["tags"] = self.tags
+        if self.class_names:
+            kept["class_names"] = np.array(self.class_names)
+        return kept
+
+    def _first(self, names: tuple[str, ...], n_axes: int) -> NDArray[Any] | None:
+        for stored in (self.table[name] for name in names if name in self.table):
+            if stored.shape[:1] == (self.n,) and len(stored.shape) == n_axes:
+                return _without_objects(stored.read())
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorFile:
+    """The vectors of a file, read on demand: slices give finite rows.
+
+    They stay on disk if the file is an ``.npy``, or an uncompressed ``.npz`` or HDF5 file.
+    """
+
+    path: Path
+    vectors: Any  # (n, dim) numbers, usually mapped; or a sparse matrix
+    rows: RowTable
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of rows, and the shape of each."""
+        return tuple(self.vectors.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Rows in memory or mapped; an error names the first that has NaN or infinity."""
+        part = self.vectors[rows]
+        for block in row_blocks(part.shape[0], 8 * max(1, self.shape[1])):
+            finite = _are_finite(part[block])
+            if not finite.all():
+                row = np.arange(len(self))[rows][block][finite.argmin()]
+                raise FileError(f"{self.path}: row {row} has NaN or infinity.")
+        return part
+
+
+def read_vectors(path: str | os.PathLike[str], *, key: str | None = None) -> VectorFile:
+    """Vectors from ``.npy``, ``.npz``, Parquet or HDF5, or a ``scipy.sparse`` ``.npz``.
+
+    ``key`` names the array, and may be a pattern of columns like ``"x*"``.  By default it is the
+    one with a usual name, such as ``vectors`` or ``embeddings``, or the only 2-D one.
+    """
+    table = open_table(existing_file(path))
+    if {"words", "n_bits"} <= set(table):
+        raise FileError(f"{path}: holds codes, not vectors.")
+    if "model" in table and key is None:
+        raise FileError(f"{path}: is a fitted model, not a file of vectors.")
+    if key is None and {"format", "shape", "data"} <= set(table):
+        vectors = _sparse(path).tocsr()
+    else:
+        vectors = table.vectors(key, "--key ").read()
+    if 0 in vectors.shape:
+        raise FileError(f"{path}: has no vectors; their array has shape {vectors.shape}.")
+    return VectorFile(Path(path), vectors, RowTable(table, vectors.shape[0]))
+
+
+def holds_codes(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is one that :meth:`Codes.save` writes."""
+    names = array_names(path)
+    if names == [""]:
+        stored = stored_array(path, "")
+        return bool(stored.dtype.names) or (stored.dtype == np.uint64 and len(stored.shape) == 2)
+    return {"words", "n_bits"} <= set(names)
 
 
 def read_codes(
@@ -91,6 +215,26 @@ def read_tags(path: str | os.PathLike[str]) -> Any:
 def read_gains(path: str | os.PathLike[str]) -> Any:
     """A matrix of gains, queries by database: ``.npy``, ``.npz`` or a ``scipy.sparse`` ``.npz``."""
     return _matrix(path, GAINS, "gains")
+
+
+def _are_finite(rows: Any) -> NDArray[np.bool_]:
+    """Which rows of an array or a CSR matrix have neither NaN nor infinity."""
+    if hasattr(rows, "tocsr"):
+        wrong = np.flatnonzero(~np.isfinite(rows.data))
+        finite = np.ones(rows.shape[0], np.bool_)
+        finite[np.searchsorted(rows.indptr, wrong, side="right") - 1] = False
+        return finite
+    return np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
+
+
+def _without_objects(values: NDArray[Any]) -> NDArray[Any]:
+    """Text as strings, where missing text is empty; numbers as they are, missing ones NaN."""
+    if values.dtype != object:
+        return to_native(values)
+    listed = values.tolist()
+    if all(isinstance(v, int | float | None) for v in listed):
+        return np.array([np.nan if v is None else v for v in listed], np.float64)
+    return np.array(["" if v is None else str(v) for v in listed])
 
 
 def _stated_length(path: str | os.PathLike[str]) -> int:

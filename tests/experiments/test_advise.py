@@ -15,10 +15,11 @@ from bittern.cli import main
 from bittern.errors import FileError, InputError, UnknownNameError
 from bittern.experiments import advise
 from bittern.experiments.advice import data, judging, trials
-from bittern.experiments.advice.data import draw_sample, map_vectors, truth_of
+from bittern.experiments.advice.data import draw_sample, truth_of
 from bittern.experiments.advice.judging import Resampling
 from bittern.experiments.advice.record import Advice, Estimate, Row, Sizes, export
 from bittern.hashing import HASHERS, LSH
+from bittern.inputs import read_vectors
 from bittern.registry import Registry
 from bittern.report.plots import draw_advice
 
@@ -138,7 +139,7 @@ def test_of_a_mapped_file_only_the_sample_is_read(tmp_path, monkeypatch):
         monkeypatch.setattr(data, name, 60)
     made = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (4_000_000, 1000))
     del made
-    sample = draw_sample(map_vectors(tmp_path / "x.npy"), None, 0)
+    sample = draw_sample(read_vectors(tmp_path / "x.npy").vectors, None, 0)
     assert sample.vectors.shape == (180, 1000)
     assert sample.n_given == 4_000_000
 
@@ -555,7 +556,7 @@ def folder(tmp_path_factory):
     np.save(here / "x.npy", X)
     np.save(here / "y.npy", Y)
     np.savez(here / "x.npz", X=X, other=Y)
-    np.savez(here / "odd.npz", a=X, b=Y)
+    np.savez(here / "odd.npz", a=X, b=X)
     np.save(here / "flat.npy", X[0])
     np.save(here / "few.npy", X[:50])
     np.save(here / "nan.npy", np.where(np.arange(300)[:, None] == 41, np.nan, X))
@@ -617,7 +618,7 @@ def test_the_command_writes_a_curve_and_a_folder(bittern, folder):
     train, _ = draw_sample(X, Y, 0).divide(0)
     measured = HASHERS[hasher.name](n_bits=hasher.n_bits).fit(X[train], Y[train])
     np.testing.assert_array_equal(hasher.encode(X).words, measured.encode(X).words)
-    assert "The curve is in c.svg.\nout has hasher.npz: " in out
+    assert "The curve is in c.svg.\nout/hasher.npz has " in out
     assert f"fitted on {len(train)} rows" in out
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
@@ -627,9 +628,9 @@ def test_the_command_writes_a_curve_and_a_folder(bittern, folder):
     [
         (("--vectors", "none.npy"), "none.npy: no such file."),
         (("--vectors", "text.npy"), "text.npy: not a readable .npy or .npz file"),
-        (("--vectors", "odd.npz"), "has no array called vectors, features or X, only a, b."),
-        (("--vectors", "flat.npy"), "vectors must be 2-D (n, dim), got shape (16,)."),
-        (("--vectors", "names.npy"), "vectors must be numbers, got dtype <U1."),
+        (("--vectors", "odd.npz"), "several arrays may be the vectors; choose one, like --key 'a'"),
+        (("--vectors", "flat.npy"), "no array is 2-D numbers; the file has 'flat' "),
+        (("--vectors", "names.npy"), "no array is 2-D numbers; the file has 'names' text"),
         (("--vectors", "few.npy"), "vectors must have at least 200 rows, got 50."),
         (("--vectors", "nan.npy"), "vectors must be finite, but row 41 is not."),
         (("--vectors", "zero.npy", "--metric", "cosine"), "needs rows that are not all zero."),

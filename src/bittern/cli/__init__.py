@@ -1,6 +1,18 @@
 """The command ``bittern``, with one file for each subcommand."""
 
-from bittern.cli import advise, data, demo, evaluate, features, fuse, index, run, search
+from bittern.cli import (
+    advise,
+    data,
+    demo,
+    encode,
+    evaluate,
+    features,
+    fit,
+    fuse,
+    index,
+    run,
+    search,
+)
 from bittern.cli.app import Format, app, main
 
 __all__ = [
@@ -9,8 +21,10 @@ __all__ = [
     "app",
     "data",
     "demo",
+    "encode",
     "evaluate",
     "features",
+    "fit",
     "fuse",
     "index",
     "main",

@@ -9,15 +9,10 @@ from typing import Annotated
 import typer
 from typer import echo
 
-from bittern.cli.app import app, check_outputs, handle_interrupt
+from bittern.cli.app import VectorMetric, app, check_outputs, handle_interrupt
+from bittern.cli.fit import Key
+from bittern.errors import InputError
 from bittern.progress import Bar
-
-
-class VectorMetric(StrEnum):
-    """Distance between vectors."""
-
-    euclidean = "euclidean"
-    cosine = "cosine"
 
 
 class AdviceFormat(StrEnum):
@@ -29,12 +24,14 @@ class AdviceFormat(StrEnum):
 
 @app.command()
 def advise(
-    vectors: Annotated[
-        Path, typer.Option(help="Vectors (n, dim): .npy, or .npz with an array 'vectors'.")
-    ],
+    vectors: Annotated[Path, typer.Option(help="Vectors (n, dim): .npy, .npz, .parquet or HDF5.")],
+    key: Key = None,
     labels: Annotated[
         Path | None,
         typer.Option(help="Class of each row, or tags (n, n_tags): .npy, .npz or text."),
+    ] = None,
+    tags: Annotated[
+        Path | None, typer.Option(help="Tags of each row as multi-hot rows: .npy or .npz.")
     ] = None,
     target: Annotated[
         float, typer.Option(help="Share of the float ranking's quality to keep.")
@@ -68,7 +65,11 @@ def advise(
         Path | None, typer.Option(help="Also draw the curve: .svg, .png or .pdf.")
     ] = None,
     export: Annotated[
-        Path | None, typer.Option(help="Save the hasher that was measured in this new folder.")
+        Path | None,
+        typer.Option(
+            help="Save the hasher that was measured, for 'encode' and 'index create': in an .npz "
+            "file, or with the answer in a new folder."
+        ),
     ] = None,
 ) -> None:
     """Find the fewest bits that rank nearly as well as the vectors themselves.
@@ -77,18 +78,21 @@ def advise(
     are relevant; without labels, its nearest neighbours are.
     """
     from bittern import experiments, inputs
-    from bittern.experiments.advice.data import map_vectors
     from bittern.experiments.advice.record import check_export
     from bittern.experiments.advice.record import export as export_advice
     from bittern.report.plots import draw_advice
 
+    if labels is not None and tags is not None:
+        raise InputError("advise: give --labels or --tags, not both.")
     check_outputs(plot=plot)
     if export is not None:
         check_export(export)
     with handle_interrupt(), Bar("trying") as progress:
+        y = None if labels is None else inputs.read_labels(labels)
+        y = y if tags is None else inputs.read_tags(tags)
         advice = experiments.advise(
-            map_vectors(vectors),
-            None if labels is None else inputs.read_labels(labels),
+            inputs.read_vectors(vectors, key=key).vectors,
+            y,
             target=target,
             methods=methods,
             n_bits=bits,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import bittern
-from bittern.errors import BitternError, FileError
+from bittern.errors import BitternError, FileError, InputError
 
 if TYPE_CHECKING:
     from bittern.metrics import MetricName
@@ -84,6 +84,13 @@ class BitOrder(StrEnum):
     little = "little"
 
 
+class VectorMetric(StrEnum):
+    """Distance between vectors."""
+
+    euclidean = "euclidean"
+    cosine = "cosine"
+
+
 @contextmanager
 def handle_interrupt() -> Iterator[None]:
     """On Ctrl-C, show the message of the interrupted work and exit with code 130."""
@@ -120,3 +127,20 @@ def check_outputs(*files: Path | None, plot: Path | None = None) -> None:
             raise FileError(f"{path}: cannot be written, there is no folder {path.parent}.")
         if not os.access(path.parent, os.W_OK):
             raise FileError(f"{path}: cannot be written, the folder {path.parent} is read-only.")
+
+
+def check_new_file(path: Path, *, force: bool, inputs: Iterable[Path | None]) -> None:
+    """Raise an error now if a file could not be written later, or exists and ``force`` is false."""
+    check_outputs(path)
+    check_overwriting([path], inputs)
+    if path.exists() and not force:
+        raise FileError(f"{path}: exists already; choose another name, or replace it with --force.")
+
+
+def check_overwriting(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
+    """Raise InputError if an output is also an input or another output."""
+    taken = {path.resolve() for path in inputs if path is not None}
+    for output in (path.resolve() for path in outputs if path is not None):
+        if output in taken:
+            raise InputError(f"{output}: would be overwritten; choose another name.")
+        taken.add(output)

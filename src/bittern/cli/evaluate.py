@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import bittern
-from bittern.cli.app import BitOrder, Format, app, check_outputs, parse_metrics
+from bittern.cli.app import (
+    BitOrder,
+    Format,
+    VectorMetric,
+    app,
+    check_outputs,
+    check_overwriting,
+    parse_metrics,
+)
+from bittern.cli.fit import Key
 from bittern.errors import InputError
 from bittern.progress import Bar
 
@@ -62,6 +71,21 @@ def evaluate(
         Path | None,
         typer.Option(help="Matrix of gains, queries × database: .npy, .npz or sparse .npz."),
     ] = None,
+    query_vectors: Annotated[
+        Path | None, typer.Option(help="Vectors of the queries, for --neighbours.")
+    ] = None,
+    database_vectors: Annotated[
+        Path | None, typer.Option(help="Vectors of the database, for --neighbours.")
+    ] = None,
+    neighbours: Annotated[
+        int | None,
+        typer.Option(help="So many nearest items by the vectors are relevant to a query."),
+    ] = None,
+    distance: Annotated[
+        VectorMetric | None,
+        typer.Option(help="Distance between vectors, for --neighbours (default: euclidean)."),
+    ] = None,
+    key: Key = None,
     bits: Annotated[
         int | None, typer.Option(help="Code length, if bytes or words are padded.")
     ] = None,
@@ -94,8 +118,8 @@ def evaluate(
     """Score codes, or a TREC run, against a ground truth.
 
     Scores are means over all orders of tied items; the table also shows the spread between the
-    worst and the best order. The ground truth is class labels, tags, or a matrix of gains; an .npz
-    file of codes may contain its own array 'labels' or 'tags'.
+    worst and the best order. The ground truth is class labels, tags, a matrix of gains, or nearest
+    neighbours by vectors; an .npz file of codes may contain its own array 'labels' or 'tags'.
 
     Metrics: ap, ndcg, dcg, rr, r-precision; precision, recall, f1, hit-rate (and micro-…, macro-f1)
     at a cut-off (@100) or within a radius (@r2); auprc, interpolated-ap. Options: :optimistic
@@ -103,7 +127,17 @@ def evaluate(
     """
     names = parse_metrics(metrics)
     truth = GroundTruthFiles(
-        query_labels, database_labels, query_tags, database_tags, graded, relevance
+        query_labels,
+        database_labels,
+        query_tags,
+        database_tags,
+        graded,
+        relevance,
+        query_vectors,
+        database_vectors,
+        neighbours,
+        None if distance is None else distance.value,
+        key,
     )
     formats = {"--bits": bits, "--signed": signed, "--bitorder": bitorder}
     _check_source(queries, run, qrels, {**formats, **truth.options})
@@ -113,7 +147,7 @@ def evaluate(
             "evaluate: ':trec' breaks ties by document ids; it is for --run with --qrels."
         )
     check_outputs(per_query, plot=plot)
-    _check_overwriting([per_query, plot], [queries, database, run, qrels, *truth.files])
+    check_overwriting([per_query, plot], [queries, database, run, qrels, *truth.files])
     if run is not None and qrels is not None:
         profile = bittern.TieProfile.from_trec(run, qrels)
     else:
@@ -144,9 +178,14 @@ class GroundTruthFiles:
     database_tags: Path | None
     graded: bool
     relevance: Path | None
+    query_vectors: Path | None
+    database_vectors: Path | None
+    neighbours: int | None
+    distance: str | None
+    key: str | None
 
     @property
-    def options(self) -> dict[str, Path | bool | None]:
+    def options(self) -> dict[str, Path | bool | int | str | None]:
         """Each option by its name on the command line."""
         return {
             "--query-labels": self.query_labels,
@@ -155,6 +194,11 @@ class GroundTruthFiles:
             "--database-tags": self.database_tags,
             "--graded": self.graded,
             "--relevance": self.relevance,
+            "--query-vectors": self.query_vectors,
+            "--database-vectors": self.database_vectors,
+            "--neighbours": self.neighbours,
+            "--distance": self.distance,
+            "--key": self.key,
         }
 
     @property
@@ -174,12 +218,21 @@ class GroundTruthFiles:
 
     def check(self) -> None:
         """Raise InputError if options contradict each other."""
+        if self.neighbours is None:
+            for option in ("--query-vectors", "--database-vectors", "--distance", "--key"):
+                if self.options[option] is not None:
+                    raise InputError(f"evaluate: {option} needs --neighbours, such as 10.")
+        elif self.query_vectors is None or self.database_vectors is None:
+            raise InputError("evaluate: --neighbours needs --query-vectors and --database-vectors.")
+        if self.neighbours is not None and (self.has_labels or self.has_tags or self.graded):
+            raise InputError(f"evaluate: {ONE_TRUTH}")
         if self.graded and (self.has_labels or self.relevance is not None):
             raise InputError(
                 "evaluate: --graded is for tags; labels have no grades, --relevance has its own."
             )
-        if self.has_labels + self.has_tags + (self.relevance is not None) > 1:
-            raise InputError("evaluate: give one ground truth: labels, tags, or --relevance.")
+        matrices = (self.relevance is not None) + (self.neighbours is not None)
+        if self.has_labels + self.has_tags + matrices > 1:
+            raise InputError(f"evaluate: {ONE_TRUTH}")
 
     def read(self, queries: Path, database: Path | None) -> Relevance:
         """Gains, labels or tags from the files given; otherwise from the files of codes."""
@@ -187,6 +240,8 @@ class GroundTruthFiles:
 
         if self.relevance is not None:
             return bittern.Relevance.from_matrix(inputs.read_gains(self.relevance))
+        if self.neighbours is not None:
+            return self._nearest(database)
         if not (self.has_tags or self.graded):
             given = self.query_labels, self.database_labels
             if labels := _find_files("labels", given, queries, database):
@@ -198,9 +253,31 @@ class GroundTruthFiles:
             return bittern.Relevance.from_tags(query_tags, database_tags, graded=self.graded)
         raise InputError(
             "evaluate: there is no ground truth; give --query-labels and --database-labels, "
-            "--query-tags and --database-tags, or --relevance, or an array 'labels' or 'tags' in "
-            "the .npz files of codes."
+            "--query-tags and --database-tags, --relevance, or --neighbours, or an array 'labels' "
+            "or 'tags' in the .npz files of codes."
         )
+
+    def _nearest(self, database: Path | None) -> Relevance:
+        """The nearest items by the vectors."""
+        from bittern.checks import check_count
+        from bittern.inputs import read_vectors
+
+        if database is None:
+            raise InputError("evaluate: --neighbours is for two files of codes.")
+        assert self.query_vectors is not None and self.database_vectors is not None
+        files = self.query_vectors, self.database_vectors
+        queries, items = (read_vectors(path, key=self.key) for path in files)
+        if queries.shape[1:] != items.shape[1:]:
+            raise InputError(
+                f"evaluate: {queries.path} has vectors of {queries.shape[1]} numbers, "
+                f"{items.path} of {items.shape[1]}."
+            )
+        k = check_count(self.neighbours, "evaluate: --neighbours", most=len(items))
+        metric = self.distance or "euclidean"
+        return bittern.Relevance.from_neighbours(queries[:], items[:], k, metric=metric)
+
+
+ONE_TRUTH = "give one ground truth: labels, tags, --relevance or --neighbours."
 
 
 def _find_files(
@@ -240,15 +317,6 @@ def _check_source(
         raise InputError(
             f"evaluate: {unused[0]} is for codes; the ground truth of a run is --qrels."
         )
-
-
-def _check_overwriting(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
-    """Raise InputError if an output is also an input or another output."""
-    taken = {path.resolve() for path in inputs if path is not None}
-    for output in (path.resolve() for path in outputs if path is not None):
-        if output in taken:
-            raise InputError(f"{output}: would be overwritten; choose another name.")
-        taken.add(output)
 
 
 def _count_codes(

@@ -11,10 +11,14 @@ from typer import echo
 
 from bittern.cli.app import BitOrder, app, handle_interrupt
 from bittern.cli.features import OnBroken, OnError
+from bittern.cli.fit import Key
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
-    from bittern.store import Collection
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from bittern.codes import Codes
 
 index = typer.Typer(
     no_args_is_help=True, help="Create, change, inspect and export collections of codes."
@@ -23,7 +27,11 @@ app.add_typer(index, name="index")
 
 Place = Annotated[str, typer.Argument(help="A collection: a file, or milvus://host:port/NAME.")]
 Source = Annotated[
-    Path, typer.Option("--from", help="A folder of images, or vectors in .npy or .npz.")
+    Path,
+    typer.Option(
+        "--from",
+        help="A folder of images, vectors in .npy, .npz, .parquet or HDF5, or codes from 'encode'.",
+    ),
 ]
 Captions = Annotated[
     str | None,
@@ -44,31 +52,36 @@ def create_index(
     text_features: Annotated[
         str, typer.Option(help="Feature that turns texts into vectors, with --texts.")
     ] = "bag-of-words",
+    key: Key = None,
     hasher: Annotated[
         str | None,
         typer.Option(
-            help="Hasher that turns vectors into codes (default: itq, or with --texts cca-itq)."
+            help="Hasher that turns vectors into codes: a name to fit (default: itq, or with "
+            "--texts cca-itq), or the .npz file of a fitted one."
         ),
     ] = None,
-    bits: Annotated[int, typer.Option(help="Code length.")] = 64,
+    bits: Annotated[
+        int | None, typer.Option(help="Code length (default: 64, or that of the fitted hasher).")
+    ] = None,
     fit_sample: Annotated[
         int, typer.Option(help="Number of random items that the hasher learns from.")
     ] = 20_000,
     random_state: Annotated[int, typer.Option(help="Seed for that sample and the hasher.")] = 0,
     on_error: OnBroken = OnError.stop,
 ) -> None:
-    """Create a collection from images or vectors: fit a hasher, encode and store.
+    """Create a collection from images, vectors or codes: fit a hasher, encode and store.
 
     With --texts, images and texts get codes that can be compared, so that words find images and
-    images find words.  If it is interrupted, run the same command again to continue.
+    images find words.  What a file has for each row (ids, labels, paths and other columns) is
+    stored with the codes.  If it is interrupted, run the same command again to continue.
     """
-    from bittern.store.building import build_collection, make_recipe
+    from bittern.store.building import build_collection, choose_recipe
 
-    chosen = hasher or ("itq" if texts is None else "cca-itq")
-    recipe = make_recipe(
-        chosen,
+    recipe = choose_recipe(
+        source,
+        hasher,
         bits,
-        features=features if source.is_dir() else None,
+        features=features,
         texts=None if texts is None else text_features,
         random_state=random_state,
     )
@@ -78,27 +91,35 @@ def create_index(
             source,
             recipe,
             texts=texts,
+            key=key,
             fit_sample=fit_sample,
             random_state=random_state,
             skip_broken=on_error is OnError.skip,
         )
     skipped = f", {built.n_skipped:,} images skipped" if built.n_skipped else ""
-    echo(
-        f"{name}: {built.n_items:,} items of {bits} bits{skipped}; {chosen} was fitted on "
-        f"{built.n_fitted:,} {'of them' if texts is None else 'pairs'}."
-    )
+    made = f"; {hasher} encoded them" if hasher is not None else ""
+    if built.n_fitted:
+        assert recipe.hasher is not None
+        kind = "of them" if texts is None else "pairs"
+        made = f"; {recipe.hasher.name} was fitted on {built.n_fitted:,} {kind}"
+    echo(f"{name}: {built.n_items:,} items of {built.n_bits} bits{skipped}{made}.")
 
 
 @index.command("add")
 def add_to_index(
-    name: Place, source: Source, texts: Captions = None, on_error: OnBroken = OnError.stop
+    name: Place,
+    source: Source,
+    texts: Captions = None,
+    key: Key = None,
+    on_error: OnBroken = OnError.stop,
 ) -> None:
-    """Add images or vectors, encoded by the collection's feature and hasher; all or none."""
+    """Add images, vectors or codes, encoded by the collection's feature and hasher; all or none."""
     from bittern import store
     from bittern.store.building import add_from
 
     with handle_interrupt(), store.open(name) as collection:
-        n = add_from(collection, source, texts=texts, skip_broken=on_error is OnError.skip)
+        skip_broken = on_error is OnError.skip
+        n = add_from(collection, source, texts=texts, key=key, skip_broken=skip_broken)
         echo(f"{name}: {n:,} items added, {len(collection):,} in total.")
 
 
@@ -129,9 +150,17 @@ def index_info(name: Place) -> None:
 
 @index.command("export")
 def export_index(
-    name: Place,
+    name: Annotated[
+        str,
+        typer.Argument(help="A collection (a file, or milvus://host:port/NAME), or codes in .npz."),
+    ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A .parquet, .npy (packed bytes) or .faiss file.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A .parquet, .npy (packed bytes), .faiss, or .npz file (as from 'encode').",
+        ),
     ],
     bitorder: Annotated[
         BitOrder | None,
@@ -141,38 +170,53 @@ def export_index(
         ),
     ] = None,
 ) -> None:
-    """Export a collection's items for other programs.
+    """Export a collection's items, or a file of codes from 'encode', for other programs.
 
     A .faiss file keeps the ids; search it with bytes of the same order of bits. A .parquet file has
-    ids, 64-bit words and metadata. A .npy file has bytes alone, without ids.
+    ids, 64-bit words and metadata, and a .npz file is one as from 'encode'. A .npy file has bytes
+    alone, without ids.
     """
     from bittern import store
+    from bittern.store.code_items import is_code_file, read_code_items, write_code_file
+    from bittern.store.recipe import Recipe
 
-    suffix = output.suffix.lower()
-    if suffix not in (".parquet", ".npy", ".faiss"):
-        raise InputError(f"{output}: must end in .parquet, .npy or .faiss.")
-    if suffix == ".parquet" and bitorder is not None:
-        raise InputError("index export: --bitorder is for bytes; a .parquet file has words.")
+    suffix, order = output.suffix.lower(), bitorder or BitOrder.big
+    if suffix not in (".parquet", ".npz", ".npy", ".faiss"):
+        raise InputError(f"{output}: must end in .parquet, .npy, .faiss or .npz.")
+    if suffix in (".parquet", ".npz") and bitorder is not None:
+        raise InputError(f"index export: --bitorder is for bytes; a {suffix} file has words.")
+    if Path(name).is_file() and is_code_file(Path(name)):
+        if suffix in (".parquet", ".npz"):
+            raise InputError(f"{output}: codes are exported to .npy or .faiss.")
+        items = read_code_items(Path(name), Recipe())
+        note = _export_bytes(items.codes, items.ids, output, order.value)
+        echo(f"{output}: {len(items):,} items{note}.")
+        return
     with store.open(name, read_only=True) as collection:
+        note, ids = "", collection.ids
         if suffix == ".parquet":
             collection.export(output)
-            note = ""
+        elif suffix == ".npz":
+            write_code_file(output, collection.get(ids))
         else:
-            note = _export_bytes(collection, output, (bitorder or BitOrder.big).value)
+            note = _export_bytes(collection.get(ids).codes, ids, output, order.value)
         echo(f"{output}: {len(collection):,} items{note}.")
 
 
-def _export_bytes(collection: Collection, output: Path, bitorder: Literal["big", "little"]) -> str:
+def _export_bytes(
+    codes: Codes,
+    ids: NDArray[np.int64] | None,
+    output: Path,
+    bitorder: Literal["big", "little"],
+) -> str:
     """Write the codes; return what the reader of the file must know."""
     from bittern.index.exchange import are_positions, write_bytes, write_faiss
 
-    ids = collection.ids
-    codes = collection.get(ids).codes
     if output.suffix.lower() == ".faiss":
         write_faiss(output, codes, ids=ids, bitorder=bitorder)
         return f" with their ids; search it with Codes.to_packed({bitorder!r})"
     write_bytes(output, codes, bitorder=bitorder)
-    if not are_positions(ids):
+    if ids is not None and not are_positions(ids):
         echo(
             f"bittern: warning: {output} lacks the ids, which are not 0, 1, 2, …; export to .faiss "
             "or .parquet to keep them.",

@@ -11,6 +11,7 @@ import typer
 from typer import echo
 
 from bittern.cli.app import app
+from bittern.cli.fit import Key
 from bittern.cli.index import Place, Where
 from bittern.errors import InputError
 
@@ -41,9 +42,13 @@ def search(
     ] = None,
     row: Annotated[
         int | None,
-        typer.Option(help="Search for the item with this id, or for this row of --vectors."),
+        typer.Option(help="Search for the item with this id, or this row of --vectors or --codes."),
     ] = None,
     vectors: Annotated[Path | None, typer.Option(help="File of vectors, for --row.")] = None,
+    codes: Annotated[
+        Path | None, typer.Option(help="File of codes, as 'evaluate' reads, for --row.")
+    ] = None,
+    key: Key = None,
     k: Annotated[int, typer.Option("-k", help="Number of results.")] = 20,
     radius: Annotated[
         int | None, typer.Option(help="Return all items within this distance instead.")
@@ -58,11 +63,13 @@ def search(
     from bittern import store
     from bittern.store import queries
 
-    _check_options(image or [], unlike or [], text, row, vectors, radius)
+    _check_files(row, vectors, codes)
+    _check_options(image or [], unlike or [], text, row, radius)
     wanted: dict[str, Any] = {"to": to, "k": k, "radius": radius, "where": where}
     with store.open(name, read_only=True) as collection:
         if row is not None:
-            found = queries.search_by_row(collection, row, vectors=vectors, **wanted)
+            files: dict[str, Any] = {"vectors": vectors, "codes": codes, "key": key}
+            found = queries.search_by_row(collection, row, **files, **wanted)
         elif text is not None:
             found = queries.search_by_text(collection, text, **wanted)
         else:
@@ -72,20 +79,24 @@ def search(
         queries.draw_montage(found, montage, title=text or "")
 
 
+def _check_files(row: int | None, vectors: Path | None, codes: Path | None) -> None:
+    if (vectors is not None or codes is not None) and row is None:
+        raise InputError("search: --vectors and --codes need --row, the row to search for.")
+    if vectors is not None and codes is not None:
+        raise InputError("search: give --vectors or --codes, not both.")
+
+
 def _check_options(
     images: list[Path],
     unlike: list[Path],
     text: str | None,
     row: int | None,
-    vectors: Path | None,
     radius: int | None,
 ) -> None:
     if sum((bool(images), row is not None, text is not None)) != 1:
         raise InputError("search: give --text, --row, or one or more --image.")
     if unlike and not images:
         raise InputError("search: --unlike needs --image.")
-    if vectors is not None and row is None:
-        raise InputError("search: --vectors needs --row, the row to search for.")
     if radius is not None and len(images) + len(unlike) > 1:
         raise InputError("search: --radius is for one query, not for several examples.")
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bittern.errors import InputError
+from bittern.io.toml import parse_change
 from bittern.registry import Registry
-
-SPECIAL = ("[", "{", '"', "'")  # a value that begins so is meant as TOML
 
 
 def apply_changes(table: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
@@ -22,27 +20,12 @@ def apply_changes(table: Mapping[str, Any], changes: Sequence[str]) -> dict[str,
     """
     changed = copy.deepcopy(dict(table))
     for change in changes:
-        key, equals, text = change.partition("=")
-        if not equals or not key.strip():
-            raise InputError(
-                f"--set takes KEY=VALUE, such as runs=1 or dataset.name=nuswide; got {change!r}."
-            )
-        _put(changed, key.strip(), _value(text.strip(), change))
+        key, value = parse_change(change, "runs=1 or dataset.name=nuswide")
+        _put(changed, key, value)
     if changes and isinstance(changed.get("differs", ""), str):
         differs = f"{changed.get('differs', '')} Changed by --set: {', '.join(changes)}."
         changed["differs"] = differs.strip()
     return changed
-
-
-def _value(text: str, change: str) -> Any:
-    """The TOML value; other text is a string."""
-    try:
-        found = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError as error:
-        if not text or text.startswith(SPECIAL):
-            raise InputError(f"--set {change}: the value is not TOML ({error}).") from None
-        return text
-    return found["value"] if len(found) == 1 else text
 
 
 def _put(table: dict[str, Any], key: str, value: Any) -> None:

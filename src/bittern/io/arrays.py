@@ -21,6 +21,15 @@ from bittern.io.npz import stored_arrays
 from bittern.registry import Registry
 
 MOST_LISTED = 12
+# Usual names of arrays, in the order in which they are looked for.
+VECTORS = ("vectors", "embeddings", "embedding", "features", "feat", "X", "x", "data")
+LABELS = ("labels", "label", "y", "classes", "class", "targets", "target")
+TAGS = ("tags", "tag")
+IDS = ("ids", "id")
+TEXTS = ("texts", "text", "captions", "caption")
+CLASS_NAMES = ("class_names", "label_names", "names")
+TAG_NAMES = ("tag_names", "words")
+OTHERS = {*LABELS, *TAGS, *IDS, *TEXTS, *CLASS_NAMES, *TAG_NAMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +73,41 @@ class ArrayTable(Registry[NamedArray]):
         more = f" and {len(shown) - MOST_LISTED} more" if len(shown) > MOST_LISTED else ""
         return (", ".join(shown[:MOST_LISTED]) or "nothing") + more
 
-    def hint(self) -> str:
+    def hint(self, option: str) -> str:
         """A hint for vectors that are spread over columns; may be empty."""
         columns = [name for name, s in self.items() if s.kind == "numbers" and len(s.shape) == 1]
         several = len(columns) > 1 and self.path.suffix == ".parquet"
-        return "; for one number per column pass a pattern like vectors='x*'" if several else ""
+        return f"; for one number per column pass a pattern like {option}'x*'" if several else ""
+
+    def vectors(self, name: str | None, option: str) -> NamedArray:
+        """The array called ``name``, or all columns that match a pattern like ``"x*"``.
+
+        Without a name, it is the array with a usual name, or else the only one that can be vectors.
+        ``option`` begins the advice to choose one, as in ``"vectors="``.
+        """
+        if name is None:
+            return self._likely_vectors(option)
+        found = self.columns(name) if "*" in name else self[name]
+        if found.kind != "numbers" or len(found.shape) < 2:
+            raise FileError(
+                f"{self.path}: vectors must be numbers in at least 2 dimensions, "
+                f"'{name}' is {found}; the file has {self.listed()}."
+            )
+        return found
+
+    def _likely_vectors(self, option: str) -> NamedArray:
+        candidates = {
+            name: stored
+            for name, stored in self.items()
+            if stored.kind == "numbers" and len(stored.shape) >= 2
+        }
+        usual = [name for name in VECTORS if name in candidates]
+        likely = usual or [name for name in candidates if name not in OTHERS] or list(candidates)
+        if len(likely) == 1:
+            return candidates[likely[0]]
+        rule = "several arrays may be the vectors" if likely else "no array is 2-D numbers"
+        hint = f"; choose one, like {option}{likely[0]!r}" if likely else self.hint(option)
+        raise FileError(f"{self.path}: {rule}{hint}; the file has {self.listed()}.")
 
     def columns(self, pattern: str) -> NamedArray:
         """All 1-D arrays of numbers whose names match, side by side as one 2-D array."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,17 @@ class StoredCodes:
     n_bits: int | None
 
 
-def write(path: str | os.PathLike[str], words: NDArray[np.uint64], n_bits: int) -> None:
-    """Write words and code length; the ending of ``path`` chooses the format."""
-    suffix = Path(path).suffix
-    if suffix not in (".npz", ".npy"):
-        raise InputError(f"{path}: codes are saved as .npz or .npy, got {suffix or 'no ending'!r}.")
+def write(
+    path: str | os.PathLike[str],
+    words: NDArray[np.uint64],
+    n_bits: int,
+    about: Mapping[str, NDArray[Any]] | None = None,
+) -> None:
+    """Write words and code length; the ending of ``path`` chooses the format.
+
+    An ``.npz`` also holds the arrays ``about`` the codes, such as labels; an ``.npy`` cannot.
+    """
+    suffix = check_suffix(path)
     little = words.astype("<u8", copy=False)
     with atomic_write(path) as file:
         if suffix == ".npy":
@@ -40,6 +47,16 @@ def write(path: str | os.PathLike[str], words: NDArray[np.uint64], n_bits: int) 
         with zipfile.ZipFile(file, "w") as archive:
             write_aligned(archive, file, "words", little)
             write_aligned(archive, file, "n_bits", np.asarray(n_bits, np.int64))
+            for name, array in (about or {}).items():
+                write_aligned(archive, file, name, array)
+
+
+def check_suffix(path: str | os.PathLike[str]) -> str:
+    """The ending of a file of codes, ``.npz`` or ``.npy``."""
+    suffix = Path(path).suffix
+    if suffix not in (".npz", ".npy"):
+        raise InputError(f"{path}: codes are saved as .npz or .npy, got {suffix or 'no ending'!r}.")
+    return suffix
 
 
 def read(path: str | os.PathLike[str], *, mmap: bool = False) -> StoredCodes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
@@ -13,6 +14,7 @@ from bittern.errors import InputError
 from bittern.registry import Registry
 
 T = TypeVar("T")
+SPECIAL = ("[", "{", '"', "'")  # a value that begins so is meant as TOML
 # How errors name types.
 NAMES: dict[Any, str] = {
     str: "a string in quotes",
@@ -43,6 +45,20 @@ def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:
 def to_toml(table: Mapping[str, Any]) -> str:
     """Plain values as a TOML document."""
     return tomli_w.dumps(table)
+
+
+def parse_change(change: str, example: str) -> tuple[str, Any]:
+    """Key and value of ``KEY=VALUE``, an option ``--set``; the value is TOML, or else a string."""
+    key, equals, text = (part.strip() for part in change.partition("="))
+    if not equals or not key:
+        raise InputError(f"--set takes KEY=VALUE, such as {example}; got {change!r}.")
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError as error:
+        if not text or text.startswith(SPECIAL):
+            raise InputError(f"--set {change}: the value is not TOML ({error}).") from None
+        return key, text
+    return key, found["value"] if len(found) == 1 else text
 
 
 def check_keys(table: Mapping[str, Any], known: Mapping[str, Any], where: str) -> None:

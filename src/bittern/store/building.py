@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -12,12 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bittern import store
-from bittern.checks import PositionArray, check_count
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.features.extract import forget_parts
+from bittern.features.fitting import has_to_learn
+from bittern.hashing import load
+from bittern.hashing.crossmodal.base import CrossModalHasher
+from bittern.hashing.files import draw_rows, make_hasher
 from bittern.progress import Bar
 from bittern.store.base import Collection
+from bittern.store.code_items import CodeItems, is_code_file
 from bittern.store.milvus import Address
 from bittern.store.recipe import Recipe
 from bittern.store.sources import Source, Texts, read_source
@@ -26,11 +31,12 @@ BATCH = 10_000  # items written at once
 
 
 class BuildSummary(NamedTuple):
-    """Numbers of items stored, images skipped, and items that the hasher was fitted on."""
+    """Numbers of items stored, images skipped, items that the hasher was fitted on, and bits."""
 
     n_items: int
     n_skipped: int
     n_fitted: int
+    n_bits: int
 
 
 def build_collection(
@@ -39,15 +45,21 @@ def build_collection(
     recipe: Recipe,
     *,
     texts: Texts | None = None,
+    key: str | None = None,
     fit_sample: int = 20_000,
     random_state: int = 0,
     skip_broken: bool = False,
 ) -> BuildSummary:
-    """Make a collection of all images in a folder, or of the vectors in an .npy or .npz file.
+    """Make a collection of all images in a folder, or of the vectors or codes in a file.
 
-    ``recipe`` has the hasher and, for images, the feature, both unfitted; they are not changed.
-    The hasher is fitted on ``fit_sample`` items drawn at random.  ``skip_broken`` skips images that
-    cannot be read; otherwise the first one is an error.
+    ``recipe`` has the hasher and, for images, the feature; they are not changed.  A fitted hasher
+    encodes as it is; otherwise a copy is fitted on ``fit_sample`` items drawn at random.
+    ``skip_broken`` skips images that cannot be read; otherwise the first one is an error.
+
+    A file of vectors or codes may have more for each row: ``ids`` (whole numbers; other ids become
+    the metadata ``name``), ``labels``, ``paths`` and other columns, which become metadata.  ``key``
+    names the array of vectors.  Codes need no hasher; with the fitted one that made them, vectors
+    can be searched for.
 
     With a cross-modal hasher, ``texts`` names a file of captions such as ``"captions.csv"``, or is
     the suffix of a text file beside each image (see :mod:`bittern.data.caption_files`), and
@@ -58,35 +70,33 @@ def build_collection(
     collection: features are saved beside the collection as they are computed, and the collection
     is a draft, which records its source and settings, until it is complete.
     """
-    if recipe.hasher is None:
-        raise InputError("build_collection: the recipe needs a hasher.")
-    if recipe.is_crossmodal and (texts is None or recipe.texts is None):
-        raise InputError(
-            f"index: {recipe.hasher.name} learns from images and texts; name a file of captions, "
-            "and give the recipe a feature of texts."
-        )
     place, folder_or_file = os.fspath(place), Path(source)
+    _check_recipe(recipe, folder_or_file, texts)
     settings = {  # named like the options of the command line
         "from": str(folder_or_file.resolve()),
         "features": recipe.names()["features"] if folder_or_file.is_dir() else None,
-        "hasher": recipe.hasher.name,
-        "bits": recipe.hasher.n_bits,
-        "fit-sample": fit_sample,
-        "random-state": random_state,
+        "hasher": recipe.names()["hasher"],
+        "bits": None if recipe.hasher is None else recipe.hasher.n_bits,
+        "fit-sample": None if recipe.is_fitted else fit_sample,
+        "random-state": None if recipe.is_fitted else random_state,
     }
+    if key is not None:
+        settings["key"] = key
     if texts is not None:
         settings |= {"texts": os.fspath(texts), "text-features": recipe.names().get("texts")}
     _check_resumable(place, settings)
     with _resume_message(), _feature_file(place) as feature_file:
         items = read_source(
-            folder_or_file, recipe, feature_file, texts=texts, skip_broken=skip_broken
+            folder_or_file, recipe, feature_file, texts=texts, key=key, skip_broken=skip_broken
         )
-        rows = _sample(items.learnable, fit_sample, random_state)
-        draft = json.dumps({**settings, "made from": items.digest()})
-        with _open_draft(place, draft, lambda: items.fitted(recipe, rows)) as collection:
+        rows = np.arange(0)
+        if not recipe.is_fitted:
+            rows = draw_rows(items.learnable, fit_sample, random_state)
+        draft = json.dumps({**settings, "made from": items.digest(), **_model_digest(recipe)})
+        with _open_draft(place, draft, items, lambda: items.fitted(recipe, rows)) as collection:
             _fill(collection, items)
             collection.finish()
-    return BuildSummary(len(items), items.n_skipped, len(rows))
+        return BuildSummary(len(items), items.n_skipped, len(rows), collection.n_bits)
 
 
 def make_recipe(
@@ -101,7 +111,6 @@ def make_recipe(
 
     With ``texts``, a feature of texts, the hasher must be a cross-modal one.
     """
-    from bittern.features import FEATURES
     from bittern.hashing import HASHERS
     from bittern.hashing.crossmodal import CROSSMODAL
 
@@ -110,13 +119,74 @@ def make_recipe(
     if texts is not None and hasher in HASHERS:
         names = ", ".join(CROSSMODAL)
         raise InputError(f"index: {hasher} takes images alone; with texts, choose one of {names}.")
-    model = (HASHERS if texts is None else CROSSMODAL)[hasher](n_bits=n_bits)
-    if "random_state" in model.get_params():
-        model.set_params(random_state=random_state)
-    image_feature, text_feature = (
-        None if name is None else FEATURES[name]() for name in (features, texts)
-    )
-    return Recipe(model, image_feature, text_feature)
+    model = make_hasher(hasher, n_bits, random_state=random_state)
+    return Recipe(model, _feature(features), _feature(texts))
+
+
+def choose_recipe(
+    source: Path,
+    hasher: str | None,
+    n_bits: int | None,
+    *,
+    features: str | None = None,
+    texts: str | None = None,
+    random_state: int = 0,
+) -> Recipe:
+    """The recipe for a source: a fitted hasher from a file, one by name, or none for codes.
+
+    A hasher that ends in ``.npz`` is a file.  ``features`` are for a folder of images.
+    """
+    used = features if source.is_dir() else None
+    if hasher is not None and hasher.endswith(".npz"):
+        return load_recipe(hasher, n_bits=n_bits, features=used, texts=texts)
+    if source.is_file() and is_code_file(source):
+        for option, value in (("--hasher", hasher), ("--bits", n_bits)):
+            if value is not None:
+                raise InputError(
+                    f"{source}: holds codes; leave out {option} {value}, or give the model that "
+                    "made them (--hasher FILE.npz)."
+                )
+        return Recipe()
+    name = hasher or ("itq" if texts is None else "cca-itq")
+    bits = 64 if n_bits is None else n_bits
+    return make_recipe(name, bits, features=used, texts=texts, random_state=random_state)
+
+
+def load_recipe(
+    model: str | os.PathLike[str],
+    *,
+    n_bits: int | None = None,
+    features: str | None = None,
+    texts: str | None = None,
+) -> Recipe:
+    """A recipe of a fitted hasher in a file, and features by their names.
+
+    The features must be the ones that made the vectors it was fitted on, so they may not be
+    features that learn from the images or texts at hand.  ``n_bits``, if given, must be the
+    model's.
+    """
+    hasher = load(model)
+    if n_bits not in (None, hasher.n_bits):
+        raise InputError(
+            f"{model}: makes codes of {hasher.n_bits} bits; leave out --bits {n_bits}."
+        )
+    for name, option in ((features, "--features"), (texts, "--text-features")):
+        if name is not None and has_to_learn(_feature(name)):
+            raise InputError(
+                f"{option} {name} would learn anew from this source, and its vectors would not be "
+                f"those that {model} was fitted on; choose a feature that learns nothing, or a "
+                "hasher by name."
+            )
+    is_crossmodal = isinstance(hasher, CrossModalHasher)
+    if texts is not None and not is_crossmodal:
+        raise InputError(f"{model}: is a {hasher.name}, which takes no texts; leave out --texts.")
+    return Recipe(hasher, _feature(features), _feature(texts))
+
+
+def _feature(name: str | None) -> Any:
+    from bittern.features import FEATURES
+
+    return None if name is None else FEATURES[name]()
 
 
 def add_from(
@@ -124,26 +194,48 @@ def add_from(
     source: str | os.PathLike[str],
     *,
     texts: Texts | None = None,
+    key: str | None = None,
     skip_broken: bool = False,
 ) -> int:
-    """Add the images of a folder or the vectors of a file, all or none; returns how many.
+    """Add the images of a folder, or the vectors or codes of a file, all or none; returns how many.
 
     A cross-modal collection also takes the ``texts`` of the images, as
     :func:`build_collection` does.
     """
     recipe, place = collection.recipe, collection.place
-    if recipe.hasher is None:
-        raise InputError(f"{place}: has no hasher; add codes from Python.")
+    if recipe.hasher is None and not is_code_file(Path(source)):
+        raise InputError(f"{place}: has no hasher; add a file of codes.")
     if Path(source).is_dir() and recipe.features is None:
         raise InputError(f"{place}: was made from vectors; give a file of vectors.")
     with _feature_file(place) as feature_file:
         items = read_source(
-            Path(source), recipe, feature_file, texts=texts, skip_broken=skip_broken
+            Path(source), recipe, feature_file, texts=texts, key=key, skip_broken=skip_broken
         )
         if len(items):
             codes = [items.encode(recipe, rows) for rows in _batches(len(items), "encoding")]
-            collection.add(Codes.concatenate(codes), metadata=items.metadata)
+            collection.add(Codes.concatenate(codes), items.ids, metadata=items.metadata)
     return len(items)
+
+
+def _check_recipe(recipe: Recipe, source: Path, texts: Texts | None) -> None:
+    """Raise InputError if the recipe lacks a part that this source needs."""
+    if recipe.hasher is None:
+        if source.is_file() and is_code_file(source):
+            return
+        raise InputError("build_collection: the recipe needs a hasher.")
+    if recipe.is_crossmodal and not recipe.is_fitted and (texts is None or recipe.texts is None):
+        raise InputError(
+            f"index: {recipe.hasher.name} learns from images and texts; name a file of captions, "
+            "and give the recipe a feature of texts."
+        )
+
+
+def _model_digest(recipe: Recipe) -> dict[str, str]:
+    """A hash of a fitted hasher, so that a draft goes on with the same one."""
+    if not recipe.is_fitted:
+        return {}
+    content = Recipe(recipe.hasher).to_blobs()["hasher"]
+    return {"model": hashlib.blake2b(content, digest_size=16).hexdigest()}
 
 
 def _check_resumable(place: str, settings: dict[str, Any]) -> None:
@@ -154,11 +246,12 @@ def _check_resumable(place: str, settings: dict[str, Any]) -> None:
         if there.draft is None:
             raise InputError(f"{place}: exists already; add to it with 'bittern index add'.")
         begun = json.loads(there.draft)
-    differing = [f"--{k} {begun.get(k)}" for k, value in settings.items() if value != begun.get(k)]
+    differing = [key for key, value in settings.items() if value != begun.get(key)]
     if differing:
+        said = " ".join(f"--{key} {begun[key]}" for key in differing if begun.get(key) is not None)
         raise InputError(
-            f"{place}: is an unfinished draft with {' '.join(differing)}; repeat that command to "
-            "finish it, or delete the draft to start again."
+            f"{place}: is an unfinished draft with {said or 'other settings'}; repeat that command "
+            "to finish it, or delete the draft to start again."
         )
 
 
@@ -187,28 +280,24 @@ def _feature_file(place: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _open_draft(place: str, draft: str, fit: Callable[[], Recipe]) -> Iterator[Collection]:
+def _open_draft(
+    place: str, draft: str, items: Source, fit: Callable[[], Recipe]
+) -> Iterator[Collection]:
     """The existing draft, or a new one with a fitted recipe."""
     if store.exists(place):
         with store.open(place, drafts=True) as collection:
             if collection.draft != draft:
                 source = json.loads(draft)["from"]
+                model = " or the model" if "model" in json.loads(draft) else ""
                 raise InputError(
-                    f"{place}: is an unfinished draft, and {source} has changed since; delete the "
-                    "draft to start again."
+                    f"{place}: is an unfinished draft, and {source} has changed since{model}; "
+                    "delete the draft to start again."
                 )
             yield collection
     else:
-        with store.create(place, draft=draft, **fit().parts()) as collection:
+        n_bits = items.codes.n_bits if isinstance(items, CodeItems) else None
+        with store.create(place, n_bits, draft=draft, **fit().parts()) as collection:
             yield collection
-
-
-def _sample(rows: PositionArray, fit_sample: int, random_state: int) -> PositionArray:
-    check_count(fit_sample, "index: fit_sample")
-    if len(rows) <= fit_sample:
-        return rows
-    rng = np.random.default_rng(random_state)
-    return np.sort(rng.choice(rows, fit_sample, replace=False))
 
 
 def _fill(collection: Collection, items: Source) -> None:
@@ -219,7 +308,7 @@ def _fill(collection: Collection, items: Source) -> None:
     known, recipe = items.metadata, collection.recipe
     for rows in _batches(len(items), "storing", len(collection) // BATCH * BATCH):
         metadata = {name: column[rows] for name, column in known.items()}
-        ids = np.arange(rows.start, rows.stop)
+        ids = np.arange(rows.start, rows.stop) if items.ids is None else items.ids[rows]
         collection.upsert(items.encode(recipe, rows), ids, metadata=metadata)
 
 

@@ -16,8 +16,8 @@ from bittern.codes import Codes
 from bittern.data.images import read_image
 from bittern.errors import InputError
 from bittern.fusion.examples import similarity
+from bittern.inputs import read_codes, read_vectors
 from bittern.io.files import atomic_write
-from bittern.io.npz import stored_arrays
 from bittern.store.base import Collection
 from bittern.store.recipe import IMAGE, TEXT
 
@@ -108,23 +108,33 @@ def search_by_row(
     row: int,
     *,
     vectors: FilePath | None = None,
+    codes: FilePath | None = None,
+    key: str | None = None,
     to: str | None = None,
     k: int = 20,
     radius: int | None = None,
     where: str | None = None,
 ) -> Matches:
-    """The items nearest to the item with id ``row``, or to that row of a file of ``vectors``."""
+    """The items nearest to the item with id ``row``, or to that row of ``vectors`` or ``codes``.
+
+    These are files; ``key`` names the array of vectors.
+    """
     where = _only(collection, to, where)
-    if vectors is None:
-        return _nearest(collection, collection.get([row]).codes, k, radius, where)
-    array = next(iter(stored_arrays(Path(vectors)).values())).load()
-    if not 0 <= row < len(array):
-        raise InputError(
-            f"{vectors}: has {len(array):,} rows, counted from 0; there is no row {row}."
-        )
-    modality = IMAGE if collection.recipe.is_crossmodal else None
-    code = collection.recipe.encode(array[row : row + 1], "search: the row", modality=modality)
+    if codes is not None:
+        code = _row_of(read_codes(codes), row, codes)
+    elif vectors is not None:
+        vector = _row_of(read_vectors(vectors, key=key), row, vectors)
+        modality = IMAGE if collection.recipe.is_crossmodal else None
+        code = collection.recipe.encode(vector, "search: the row", modality=modality)
+    else:
+        code = collection.get([row]).codes
     return _nearest(collection, code, k, radius, where)
+
+
+def _row_of(rows: Any, row: int, path: FilePath) -> Any:
+    if not 0 <= row < len(rows):
+        raise InputError(f"{path}: has {len(rows):,} rows, counted from 0; there is no row {row}.")
+    return rows[row : row + 1]
 
 
 def draw_montage(matches: Matches, path: FilePath, *, title: str = "") -> None:

@@ -60,6 +60,11 @@ class Recipe:
 
         return isinstance(self.hasher, CrossModalHasher)
 
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is a hasher that can encode."""
+        return self.hasher is not None and self.hasher.__sklearn_is_fitted__()
+
     def parts(self) -> dict[str, Any]:
         """The hasher and the features by name."""
         return {name: getattr(self, name) for name in PARTS}

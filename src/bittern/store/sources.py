@@ -22,10 +22,10 @@ from bittern.features import extract
 from bittern.features.base import Feature, find_images
 from bittern.features.extract import fitted_on
 from bittern.features.text import shared_words
-from bittern.io.npz import stored_arrays
+from bittern.inputs import read_vectors
+from bittern.store.code_items import about_rows, is_code_file, read_code_items
 from bittern.store.recipe import IMAGE, TEXT, Recipe
 
-VECTOR_NAMES = ("vectors", "features", "X")
 BLOCK = 10_000  # rows hashed at once
 Texts = str | os.PathLike[str]  # a file of captions, or the suffix of files beside the images
 
@@ -36,6 +36,11 @@ class Source(Protocol):
     @property
     def metadata(self) -> dict[str, Any]:
         """What is known about each item, as columns."""
+        ...
+
+    @property
+    def ids(self) -> NDArray[np.int64] | None:
+        """The ids to store the items under; None numbers them from 0."""
         ...
 
     @property
@@ -72,6 +77,7 @@ class VectorItems:
     labels: NDArray[Any] | None
     n_skipped: int = 0
     feature: Feature | None = None
+    ids: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -82,7 +88,9 @@ class VectorItems:
         return np.arange(len(self))
 
     def fitted(self, recipe: Recipe, rows: PositionArray) -> Recipe:
-        """A copy of the recipe, fitted on the items at ``rows``."""
+        """A copy of the recipe, fitted on the items at ``rows``; a fitted hasher stays as it is."""
+        if recipe.is_fitted:
+            return Recipe(recipe.hasher, self.feature)
         hasher = clone(recipe.hasher)
         labels = None if self.labels is None else self.labels[rows]
         if hasher.needs_y and labels is None:
@@ -100,6 +108,7 @@ class VectorItems:
         """A hash of the content and its order."""
         content = hashlib.blake2b(digest_size=16)
         known = {**self.metadata, "labels": None if self.labels is None else self.labels.tolist()}
+        known["ids"] = None if self.ids is None else self.ids.tolist()
         content.update(json.dumps([self.vectors.shape, known]).encode())
         for start in range(0, len(self.vectors), BLOCK):
             content.update(self.vectors[start : start + BLOCK].tobytes())
@@ -116,6 +125,7 @@ class CaptionedItems:
 
     images: VectorItems
     texts: tuple[str, ...]  # of each image, empty if it has none; then those without an image
+    ids: None = None  # images and texts are numbered together
 
     @property
     def n_skipped(self) -> int:
@@ -142,11 +152,13 @@ class CaptionedItems:
         return {"modality": [IMAGE] * n + [TEXT] * len(pairs), **columns, "text": said}
 
     def fitted(self, recipe: Recipe, rows: PositionArray) -> Recipe:
-        """A copy of the recipe, fitted on the pairs at ``rows``.
+        """A copy of the recipe, fitted on the pairs at ``rows``; a fitted hasher stays as it is.
 
         A hasher that needs classes or tags learns from the images' classes, or, if there are none,
         from the words that captions share.
         """
+        if recipe.is_fitted:
+            return Recipe(recipe.hasher, self.images.feature, recipe.texts)
         assert recipe.texts is not None and recipe.hasher is not None
         if not len(rows):
             raise InputError("index: no image has a text to learn from.")
@@ -191,11 +203,13 @@ def read_source(
     feature_file: Path,
     *,
     texts: Texts | None = None,
+    key: str | None = None,
     skip_broken: bool = False,
 ) -> Source:
-    """The images of a folder or the vectors of a file, with ``texts`` if they are named.
+    """The images of a folder, or the vectors or codes of a file; ``texts`` are of the images.
 
-    Features of images go to ``feature_file`` as they are computed, and are found there again.
+    ``key`` names the array of vectors.  Features of images go to ``feature_file`` as they are
+    computed, and are found there again.
     """
     if not source.exists():
         raise InputError(f"{source}: no such file or folder.")
@@ -203,8 +217,12 @@ def read_source(
         if recipe.features is None:
             raise InputError(f"{source}: images need a feature in the recipe.")
         items = _read_images(source, recipe.features, feature_file, skip_broken)
+    elif is_code_file(source):
+        if texts is not None:
+            raise InputError(f"{source}: holds codes; --texts go with images or their vectors.")
+        return read_code_items(source, recipe)
     else:
-        items = _read_vectors(source)
+        items = _read_vectors(source, key)
     if not recipe.is_crossmodal:
         if texts is not None:
             raise InputError("index: texts need a cross-modal hasher, such as cca-itq.")
@@ -228,14 +246,14 @@ def _read_images(
     return VectorItems(found[feature.name], metadata, found.labels, len(found.skipped), fitted)
 
 
-def _read_vectors(source: Path) -> VectorItems:
-    stored = stored_arrays(source)
-    name = next((name for name in VECTOR_NAMES if name in stored), next(iter(stored)))
-    vectors = check_vectors(stored[name].load(), f"{source}: {name}")
-    if "labels" not in stored:
-        return VectorItems(vectors, {}, None)
-    labels = check_labels(stored["labels"].load(), f"{source}: labels", len(vectors))
-    return VectorItems(vectors, {"label": labels.tolist()}, labels)
+def _read_vectors(source: Path, key: str | None) -> VectorItems:
+    file = read_vectors(source, key=key)
+    vectors = check_vectors(file[:], f"{source}: vectors")
+    labels = file.rows.labels
+    if labels is not None:
+        labels = check_labels(labels, f"{source}: labels", len(vectors))
+    metadata, ids = about_rows(file.rows)
+    return VectorItems(vectors, metadata, labels, ids=ids)
 
 
 def _read_texts(source: Path, texts: Texts, items: VectorItems) -> tuple[str, ...]:

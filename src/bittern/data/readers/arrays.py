@@ -15,17 +15,21 @@ from bittern.data.caption_files import captions_of_rows, present_texts
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.data.rows import Rows, Texts
 from bittern.errors import FileError, InputError
-from bittern.io.arrays import ArrayTable, NamedArray, open_table
+from bittern.io.arrays import (
+    CLASS_NAMES,
+    IDS,
+    LABELS,
+    OTHERS,
+    TAG_NAMES,
+    TAGS,
+    TEXTS,
+    ArrayTable,
+    NamedArray,
+    open_table,
+)
 
-VECTORS = ("vectors", "embeddings", "embedding", "features", "feat", "X", "x", "data")
-LABELS = ("labels", "label", "y", "classes", "class", "targets", "target")
-TAGS = ("tags", "tag")
-IDS = ("ids", "id")
-TEXTS = ("texts", "text", "captions", "caption")
-CLASS_NAMES = ("class_names", "label_names", "names")
-TAG_NAMES = ("tag_names", "words")
-OTHERS = {*LABELS, *TAGS, *IDS, *TEXTS, *CLASS_NAMES, *TAG_NAMES}
 FIND = "find"  # look for the usual names
+CHOOSE = "vectors="  # how to choose among several
 
 
 def _load(
@@ -78,41 +82,15 @@ def _load(
 
 def _modalities(table: ArrayTable, vectors: str | Sequence[str]) -> dict[str, NDArray[Any]]:
     if vectors == FIND:
-        return {"vectors": _found_vectors(table).read()}
+        return {"vectors": table.vectors(None, CHOOSE).read()}
     if isinstance(vectors, str):
-        return {"vectors": _rows(table, vectors)}
+        return {"vectors": table.vectors(vectors, CHOOSE).read()}
     if not vectors:
         raise InputError("arrays: vectors must name at least one array, got none.")
-    modalities = {name: _rows(table, name) for name in vectors}
+    modalities = {name: table.vectors(name, CHOOSE).read() for name in vectors}
     if len({len(rows) for rows in modalities.values()}) > 1:
         raise FileError(f"{table.path}: vectors differ in length; the file has {table.listed()}.")
     return modalities
-
-
-def _rows(table: ArrayTable, name: str) -> NDArray[Any]:
-    found = table.columns(name) if "*" in name else table[name]
-    if found.kind != "numbers" or len(found.shape) < 2:
-        raise FileError(
-            f"{table.path}: vectors must be numbers in at least 2 dimensions, "
-            f"'{name}' is {found}; the file has {table.listed()}."
-        )
-    return found.read()
-
-
-def _found_vectors(table: ArrayTable) -> NamedArray:
-    """The array with a usual name, or else the only one that can be vectors."""
-    candidates = {
-        name: stored
-        for name, stored in table.items()
-        if stored.kind == "numbers" and len(stored.shape) >= 2
-    }
-    usual = [name for name in VECTORS if name in candidates]
-    likely = usual or [name for name in candidates if name not in OTHERS] or list(candidates)
-    if len(likely) == 1:
-        return candidates[likely[0]]
-    rule = "several arrays may be the vectors" if likely else "no array is 2-D numbers"
-    hint = f"; choose one, like vectors={likely[0]!r}" if likely else table.hint()
-    raise FileError(f"{table.path}: {rule}{hint}; the file has {table.listed()}.")
 
 
 def _optional(

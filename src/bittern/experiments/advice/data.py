@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,34 +19,16 @@ from bittern.checks import (
     squared_lengths,
     to_unit_length,
 )
-from bittern.errors import FileError, InputError
-from bittern.io.npz import stored_arrays
+from bittern.errors import InputError
 from bittern.metrics import evaluate
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
 METRICS = ("euclidean", "cosine")
-VECTOR_NAMES = ("vectors", "features", "X")
 FEWEST = 200  # rows
 MOST_QUERIES, MOST_TRAIN, MOST_DATABASE = 1_000, 5_000, 20_000
 N_NEAREST = 100  # items that a timed search finds
 BLOCK = 1 << 26  # bytes of distances held at once
-
-
-def map_vectors(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Map the vectors of an ``.npy`` or ``.npz`` file; only the rows that are used are read."""
-    stored = stored_arrays(Path(path))
-    if not stored:
-        raise FileError(f"{path}: has no arrays.")
-    if len(stored) == 1:
-        return next(iter(stored.values())).read()
-    for name in VECTOR_NAMES:
-        if name in stored:
-            return stored[name].read()
-    raise FileError(
-        f"{path}: has no array called {', '.join(VECTOR_NAMES[:-1])} or {VECTOR_NAMES[-1]}, "
-        f"only {', '.join(sorted(stored))}."
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

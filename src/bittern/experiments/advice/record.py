@@ -220,9 +220,10 @@ class Advice:
 
 
 def check_export(folder: Path) -> None:
-    """Raise FileError now if the folder could not be made later."""
+    """Raise FileError now if the folder or the ``.npz`` file could not be made later."""
     if folder.exists() or folder.is_symlink():
-        raise FileError(f"{folder}: exists already; give the name of a new folder.")
+        kind = "file" if folder.suffix == ".npz" else "folder"
+        raise FileError(f"{folder}: exists already; give the name of a new {kind}.")
     if not folder.parent.is_dir():
         raise FileError(f"{folder}: cannot be made, there is no folder {folder.parent}.")
     if not os.access(folder.parent, os.W_OK):
@@ -232,10 +233,27 @@ def check_export(folder: Path) -> None:
 def export(advice: Advice, folder: Path) -> str:
     """Write ``hasher.npz``, ``advice.json`` and ``advice.txt`` to a new folder, all or none.
 
+    If the name ends in ``.npz``, it is a file, and has the hasher alone.
+
     The hasher is the recommended one as it was measured: fitted on the training rows of the first
     split, not on all rows, so that the figures hold for it.  Returns a sentence about it.
     """
     check_export(folder)
+    if folder.suffix == ".npz":
+        advice.hasher.save(folder)
+    else:
+        _write_folder(advice, folder)
+    row = advice.recommended
+    model = folder if folder.suffix == ".npz" else folder / "hasher.npz"
+    short = "" if advice.choice else ", which does not keep the target by itself"
+    return (
+        f"{model} has {row.method} at {row.n_bits} bits{short}, as it was measured, fitted on "
+        f"{advice.sizes.train:,} rows; 'bittern encode' and 'bittern index create --hasher' take "
+        "it, and bt.hashing.load() reads it."
+    )
+
+
+def _write_folder(advice: Advice, folder: Path) -> None:
     made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         advice.hasher.save(made / "hasher.npz")
@@ -247,12 +265,6 @@ def export(advice: Advice, folder: Path) -> str:
         raise FileError(f"{folder}: cannot be written ({error.strerror or error}).") from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    row = advice.recommended
-    short = "" if advice.choice else ", which does not keep the target by itself"
-    return (
-        f"{folder} has hasher.npz: {row.method} at {row.n_bits} bits{short}, as it was measured, "
-        f"fitted on {advice.sizes.train:,} rows; load it with bt.hashing.load()."
-    )
 
 
 def _validation_recall(row: Row) -> float:
