@@ -18,7 +18,7 @@ import bittern.features
 from bittern.cli import app
 from bittern.errors import BitternError, FileError, InputError, UnknownNameError
 from bittern.features import FEATURES, extract, load_features
-from bittern.registry import Registry
+from bittern.registry import OpenRegistry
 
 HERE = Path(__file__).parent
 CLASSES = ("cat", "dog")
@@ -96,8 +96,12 @@ def test_paths_may_be_given_instead_of_a_folder(folder, out):
     assert found["mean-colour"][:, 0].tolist() == [1, 6, 7] and found.labels.tolist() == [0, 1, 1]
 
 
+def table_of(features):
+    return OpenRegistry("feature", features, group="tests", accept=None)
+
+
 def test_features_may_be_named(folder, out, monkeypatch):
-    monkeypatch.setattr(bittern.features, "FEATURES", Registry("feature", {"size": Size}))
+    monkeypatch.setattr(bittern.features, "FEATURES", table_of({"size": Size}))
     assert extract(folder, ["size"], out, jobs=1)["size"].shape == (12, 2)
     with pytest.raises(UnknownNameError, match="no feature is called 'sise'; did you mean 'size'"):
         extract(folder, ["sise"], out)
@@ -305,7 +309,7 @@ import sys
 from tiny_features import MeanColour
 import bittern.features
 from bittern.cli import main
-from bittern.registry import Registry
+from bittern.registry import OpenRegistry
 
 class SlowMean(MeanColour):
     name = "slow"
@@ -316,7 +320,8 @@ class SlowMean(MeanColour):
     def get_params(self, deep=True):
         return {}
 
-bittern.features.FEATURES = Registry("feature", {"slow": SlowMean})
+table = {"slow": SlowMean}
+bittern.features.FEATURES = OpenRegistry("feature", table, group="tests", accept=None)
 if __name__ == "__main__":
     main()
 """
@@ -468,7 +473,7 @@ def test_a_file_of_features_is_read_or_refused_by_name(folder, out, tmp_path):
 @pytest.fixture
 def command(monkeypatch):
     table = {kind.name: kind for kind in (MeanColour, Size, Centred, Letters)}
-    monkeypatch.setattr(bittern.features, "FEATURES", Registry("feature", table))
+    monkeypatch.setattr(bittern.features, "FEATURES", table_of(table))
     return lambda *arguments: CliRunner().invoke(app, ["features", *map(str, arguments)])
 
 
