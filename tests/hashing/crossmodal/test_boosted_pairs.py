@@ -18,7 +18,7 @@ from bittern.hashing.crossmodal.crh import (
     tau_convex,
     tau_convex_slope,
 )
-from bittern.hashing.crossmodal.pairs import boosted, draw_pairs
+from bittern.hashing.crossmodal.pairs import Boosting, boosted, draw_pairs
 
 rng = np.random.default_rng(0)
 LABELS = rng.integers(0, 3, 90)
@@ -68,6 +68,27 @@ def test_boosting_is_that_of_adaboost(seed):
     expected = weights * np.exp(-0.5 * np.log((1 + r) / (1 - r)) * s * h)
     np.testing.assert_allclose(found, expected / expected.sum())
     assert (found * s * h).sum() == pytest.approx(0, abs=1e-12)  # the bit is now worth nothing
+
+
+def test_after_a_bit_that_is_worth_nothing_boosting_begins_anew():
+    boosting = Boosting(Targets.of(LABELS, 90, "CRH"), 200, np.random.default_rng(2))
+    pairs, good = boosting.pairs, LABELS == 0
+    boosting.after(good, good)
+    assert boosting.pairs is pairs
+    even = np.full(len(pairs), 1 / len(pairs))
+    np.testing.assert_array_equal(boosting.weights, boosted(even, pairs, good, good))
+    boosting.after(good, ~good)  # wrong more often than right
+    assert boosting.pairs is not pairs
+    assert not np.array_equal(boosting.pairs.texts, pairs.texts)
+    np.testing.assert_array_equal(boosting.weights, 1 / len(boosting.pairs))
+
+
+def test_bits_of_crh_do_not_repeat_where_nothing_can_be_learned():
+    noise = np.random.default_rng(3)
+    images, texts = noise.standard_normal((2, 60, 3))
+    hasher = CRH(24, n_pairs=100).fit(images, texts, noise.integers(0, 3, 60))
+    bits = hasher.transform(images=images)
+    assert len(np.unique(bits, axis=1).T) > 20
 
 
 def test_the_leading_pair_maximises_the_weighted_products():

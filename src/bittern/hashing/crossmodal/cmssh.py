@@ -6,7 +6,7 @@ import numpy as np
 
 from bittern.checks import Float64Array, check_count
 from bittern.hashing.base import Rows
-from bittern.hashing.crossmodal.pairs import Pairs, boosted, draw_pairs
+from bittern.hashing.crossmodal.pairs import Boosting, Pairs
 from bittern.hashing.crossmodal.projections import ProjectionHasher, View
 from bittern.hashing.targets import Targets
 from bittern.progress import track
@@ -31,7 +31,8 @@ class CMSSH(ProjectionHasher):
     over a grid of 31 quantiles for each.  Then pairs on which the bit errs gain weight, as in
     AdaBoost: :math:`w_k \leftarrow w_k \exp(-\alpha s_k h_k)`, scaled to a sum of 1, with
     :math:`\alpha = \frac12 \ln \frac{1 + r}{1 - r}`.  Distances count the bits without the weights
-    α.  After Ctrl-C, bits that are not learned yet are 0 for every row.
+    α.  If no pair of directions agrees with the pairs (r = 0), or one agrees with all, boosting
+    begins anew with other pairs.  After Ctrl-C, bits that are not learned yet are 0 for every row.
 
     Reference: [Bronstein-Bronstein-Michel-Paragios-2010].
     """
@@ -48,16 +49,16 @@ class CMSSH(ProjectionHasher):
         assert targets is not None
         check_count(self.n_pairs, f"{self._title}: n_pairs", 2)
         image, text = View.linear(images), View.linear(texts)
-        pairs = draw_pairs(targets, self.n_pairs, self._generator())
-        weights = np.full(len(pairs), 1 / len(pairs))
+        boosting = Boosting(targets, self.n_pairs, self._generator())
         W, V = (np.zeros((view.features.shape[1], self.n_bits)) for view in (image, text))
         a, b = np.zeros((2, self.n_bits))
         for k in track(range(self.n_bits), f"{self._title}: learning the bits"):
-            signed = weights * np.where(pairs.similar, 1.0, -1.0)
+            pairs = boosting.pairs
+            signed = boosting.weights * np.where(pairs.similar, 1.0, -1.0)
             W[:, k], V[:, k] = leading_pair(image.features, text.features, pairs, signed)
             z, t = image.features @ W[:, k], text.features @ V[:, k]
             a[k], b[k] = best_thresholds(z, t, pairs, signed)
-            weights = boosted(weights, pairs, z + a[k] > 0, t + b[k] > 0)
+            boosting.after(z + a[k] > 0, t + b[k] > 0)
             self._keep(
                 image_function_=image.function(W.copy(), a.copy()),
                 text_function_=text.function(V.copy(), b.copy()),

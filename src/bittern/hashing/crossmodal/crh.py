@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bittern.checks import Float64Array, check_count, check_number
 from bittern.hashing.base import Rows
 from bittern.hashing.crossmodal.cmssh import leading_pair
-from bittern.hashing.crossmodal.pairs import Pairs, boosted, draw_pairs
+from bittern.hashing.crossmodal.pairs import Boosting, Pairs
 from bittern.hashing.crossmodal.projections import ProjectionHasher, View
 from bittern.hashing.targets import Targets
 from bittern.progress import track
@@ -41,7 +41,8 @@ class CRH(ProjectionHasher):
     The modalities take turns.  For each, the objective is a difference of convex functions; the
     concave part is replaced by its tangent, which bounds it, and the convex rest is minimised, so
     that the objective never increases.  After a bit, pairs on which it errs gain weight, as in
-    AdaBoost, and the next bit is learned; a bit that errs on half of the weight changes none.
+    AdaBoost, and the next bit is learned; after a bit that errs on half of the weight, boosting
+    begins anew with other pairs.
 
     ``gamma`` is γ; a = 3.7, λ = 1/a, :math:`\lambda_x = \lambda_y` = 0.01.  Each bit starts at the
     leading pair of :class:`~bittern.hashing.crossmodal.CMSSH`.  The original solves the convex
@@ -73,13 +74,13 @@ class CRH(ProjectionHasher):
         check_count(self.n_pairs, f"{self._title}: n_pairs", 2)
         check_number(self.gamma, f"{self._title}: gamma", above=0)
         image, text = View.linear(images), View.linear(texts)
-        pairs = draw_pairs(targets, self.n_pairs, self._generator())
-        weights = np.full(len(pairs), 1 / len(pairs))
+        boosting = Boosting(targets, self.n_pairs, self._generator())
         W, V = (np.zeros((view.features.shape[1], self.n_bits)) for view in (image, text))
         for k in track(range(self.n_bits), f"{self._title}: learning the bits"):
-            W[:, k], V[:, k] = self._bit(image.features, text.features, pairs, weights)
-            bits = image.features @ W[:, k] > 0, text.features @ V[:, k] > 0
-            weights = boosted(weights, pairs, *bits)
+            W[:, k], V[:, k] = self._bit(
+                image.features, text.features, boosting.pairs, boosting.weights
+            )
+            boosting.after(image.features @ W[:, k] > 0, text.features @ V[:, k] > 0)
             self._keep(
                 image_function_=image.function(W.copy()), text_function_=text.function(V.copy())
             )

@@ -46,6 +46,33 @@ def draw_pairs(targets: Targets, n_pairs: int, rng: np.random.Generator) -> Pair
     return Pairs(np.concatenate(images), np.concatenate(texts), np.concatenate(similar))
 
 
+class Boosting:
+    """Pairs with weights, larger where the bits so far err; they sum to 1.
+
+    A bit that errs on half of the weight, or never, would leave the weights as they are, and all
+    later bits would repeat it.  After such a bit, boosting begins anew with other random pairs.
+    """
+
+    pairs: Pairs
+    weights: Float64Array
+
+    def __init__(self, targets: Targets, n_pairs: int, rng: np.random.Generator) -> None:
+        self._targets, self._n_pairs, self._rng = targets, n_pairs, rng
+        self._begin()
+
+    def _begin(self) -> None:
+        self.pairs = draw_pairs(self._targets, self._n_pairs, self._rng)
+        self.weights = np.full(len(self.pairs), 1 / len(self.pairs))
+
+    def after(self, images: Bits, texts: Bits) -> None:
+        """Weigh the pairs anew after a bit."""
+        weights = boosted(self.weights, self.pairs, images, texts)
+        if weights is self.weights:
+            self._begin()
+        else:
+            self.weights = weights
+
+
 def boosted(weights: Float64Array, pairs: Pairs, images: Bits, texts: Bits) -> Float64Array:
     """The weights of the pairs after a bit, larger where it errs, as in AdaBoost.
 
