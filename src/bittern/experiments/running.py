@@ -31,6 +31,7 @@ from bittern.experiments.ready_codes import CODES, check_unchanged
 from bittern.experiments.records import FAILURES, PROTOCOL, Records, parted, read_record
 from bittern.experiments.run_data import Root, dense, load_dataset
 from bittern.experiments.search import Choice, choose, tried_points
+from bittern.extras import require
 from bittern.io.files import atomic_write, existing_file, make_folder, write_text
 from bittern.io.locks import locked
 from bittern.io.toml import to_toml
@@ -86,6 +87,7 @@ def run(
     known, missing = parted([*trials, *(() if search_only else cells)], place)
     for cell in known:
         check_unchanged(checked, cell, place)
+    require_extras(checked, missing)
     if missing:  # report bad data once, before anything is written
         checked.kind.prepare(checked, load_dataset(checked.dataset, root), missing[0].run, place)
     with _locked(place):
@@ -114,6 +116,12 @@ def run(
         if missing:
             _write_images(records, place / IMAGES, root)
     return records
+
+
+def require_extras(protocol: Protocol, cells: Sequence[Cell]) -> None:
+    """Raise an error that names all optional libraries which these cells need and lack."""
+    methods = {cell.method.label: cell.method for cell in cells}
+    require({label: protocol.kind.needs_modules(protocol, one) for label, one in methods.items()})
 
 
 def with_choices(

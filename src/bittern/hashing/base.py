@@ -16,6 +16,7 @@ from bittern.checks import check_count, row_blocks
 from bittern.codes import MAX_BITS, Codes
 from bittern.data.steps import MEMORY, check_rows, is_lazy
 from bittern.errors import NotFittedError
+from bittern.extras import require
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
@@ -73,6 +74,15 @@ class CodeLearner(BaseEstimator, ABC):
                 f"{self._resume_hint}",
                 stacklevel=3,
             )
+
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """The optional modules that :meth:`fit` needs with these parameters."""
+        return ()
+
+    def _require_extras(self) -> None:
+        """Raise an error that names all missing modules at once."""
+        require({self._title: self.needs_modules})
 
     @property
     def n_stored_bits(self) -> int:
@@ -145,6 +155,7 @@ class Hasher(TransformerMixin, CodeLearner):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hash functions from training rows."""
+        self._require_extras()
         rows = self._checked(X, reset=True)
         targets = self._targets(y, len(rows))
         self._learn_anew(lambda: self._fit(rows, targets))

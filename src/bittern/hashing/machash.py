@@ -11,7 +11,6 @@ from bittern.checks import (
     check_choice,
     check_count,
     check_number,
-    import_extra,
 )
 from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.graph_cuts import (
@@ -91,6 +90,11 @@ class MACHash(Hasher):
         self.n_iter = n_iter
         self.random_state = random_state
 
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """PyMaxflow, which chooses bits."""
+        return ("maxflow",)
+
     def _fit(self, X: Rows, targets: Targets | None) -> None:
         assert targets is not None
         check_choice(self.loss, f"{self._title}: loss", tuple(LOSSES))
@@ -98,7 +102,6 @@ class MACHash(Hasher):
         check_count(self.n_iter, f"{self._title}: n_iter")
         mu = check_number(self.mu, f"{self._title}: mu", above=0)
         check_number(self.C, f"{self._title}: C", above=0)
-        import_extra("maxflow", "PyMaxflow", "hashing", self._title)
         rng = self._generator()
         pairs = AffinityPairs.sample(targets, self.n_pairs, self.n_pairs, rng)
         codes = AuxiliaryCoordinates(pairs, make_blocks(pairs, rng), self.loss, self.n_bits, rng)

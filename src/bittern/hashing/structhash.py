@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bittern.checks import Float64Array, check_choice, check_count, check_number, import_extra
+from bittern.checks import Float64Array, check_choice, check_count, check_number
 from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.hash_functions import Family, HalfSpaces, HashFunction
 from bittern.hashing.linear import SLACK
@@ -163,8 +163,11 @@ class StructHash(Hasher):
         check_number(self.C, f"{self._title}: C", above=0)
         for name in ("n_queries", "n_relevant", "n_irrelevant"):
             check_count(getattr(self, name), f"{self._title}: {name}")
-        if self.learner == "boosted":
-            import_extra("lightgbm", "LightGBM", "hashing", self._title)
+
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """LightGBM, to learn boosted trees."""
+        return ("lightgbm",) if self.learner == "boosted" else ()
 
     def _bits(self, X: Rows) -> Bits:
         if hasattr(self, "projection_"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
@@ -16,6 +15,7 @@ from bittern.experiments.advice.data import METRICS, draw_sample
 from bittern.experiments.advice.judging import judge
 from bittern.experiments.advice.record import Advice
 from bittern.experiments.advice.trials import AdviceSettings, Progress, try_all, warm_up
+from bittern.extras import is_missing, require
 from bittern.hashing import HASHERS
 
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
@@ -103,14 +103,26 @@ def _methods(methods: str | Iterable[str] | None, has_labels: bool) -> tuple[str
     """The given names, checked; by default those that suit the truth."""
     if methods is None:
         names = SUPERVISED if has_labels else UNSUPERVISED
-        return tuple(name for name in names if name != "talr" or find_spec("torch"))
+        return tuple(name for name in names if name != "talr" or not is_missing("torch"))
+    named = _named(methods)
+    require(modules_of(named))
+    for name in named:
+        if HASHERS[name].needs_y and not has_labels:
+            raise InputError(f"advise: {name} learns from labels, but none were given.")
+    return named
+
+
+def modules_of(methods: str | Iterable[str] | None) -> dict[str, tuple[str, ...]]:
+    """The optional modules that each of the named methods needs."""
+    named = () if methods is None else _named(methods)
+    return {name: HASHERS[name]().needs_modules for name in named}
+
+
+def _named(methods: str | Iterable[str]) -> tuple[str, ...]:
     listed = methods.split(",") if isinstance(methods, str) else methods
     named = tuple(dict.fromkeys(str(name).strip() for name in listed))
     if not named:
         raise InputError("advise: needs at least one method.")
-    for name in named:
-        if HASHERS[name].needs_y and not has_labels:
-            raise InputError(f"advise: {name} learns from labels, but none were given.")
     return named
 
 

@@ -35,6 +35,7 @@ class CrossModalHasher(CodeLearner):
 
     def fit(self, images: Any, texts: Any, y: Any = None) -> Self:
         """Learn both hash functions from training pairs."""
+        self._require_extras()
         rows = {"images": self._checked(images, "images"), "texts": self._checked(texts, "texts")}
         n_images, n_texts = (len(part) for part in rows.values())
         if n_images != n_texts:

@@ -93,6 +93,7 @@ class GradientPairHasher(GradientTraining, CrossModalHasher):
                 f"{self._title}: held_out must be a tuple of images, texts and targets, "
                 f"(images, texts, y)."
             )
+        self._require_extras()
         self._check()
         self._held_out, self._words = held_out, words
         try:
