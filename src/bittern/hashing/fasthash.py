@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bittern.checks import Float64Array, check_choice, check_count
-from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.graph_cuts import (
     LOSSES,
     AffinityPairs,
@@ -125,5 +125,5 @@ class FastHash(Hasher):
         """PyMaxflow chooses bits, and LightGBM learns trees."""
         return ("maxflow", "lightgbm")
 
-    def _bits(self, X: Rows) -> Bits:
-        return Forest.of(self).sums(X) > 0
+    def _logits(self, X: Rows) -> Rows:
+        return Forest.of(self).sums(X)

@@ -12,7 +12,7 @@ from bittern.checks import (
     check_count,
     check_number,
 )
-from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.graph_cuts import (
     LOSSES,
     AffinityPairs,
@@ -27,7 +27,7 @@ from bittern.hashing.graph_cuts import (
     set_weights,
 )
 from bittern.hashing.kernel_maps import with_ones
-from bittern.hashing.linear import sides
+from bittern.hashing.linear import margins
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
@@ -114,8 +114,8 @@ class MACHash(Hasher):
             if (predicted == codes.bits).all():
                 break
 
-    def _bits(self, X: Rows) -> Bits:
-        return sides(with_ones(X), self.mean_, self.projection_)
+    def _logits(self, X: Rows) -> Rows:
+        return margins(with_ones(X), self.mean_, self.projection_)
 
 
 class AuxiliaryCoordinates:

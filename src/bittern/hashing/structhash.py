@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bittern.checks import Float64Array, check_choice, check_count, check_number
-from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.hash_functions import Family, HalfSpaces, HashFunction
 from bittern.hashing.linear import SLACK
 from bittern.hashing.ranking_lists import BitColumn, Ints, RankingLists
@@ -169,12 +169,12 @@ class StructHash(Hasher):
         """LightGBM, to learn boosted trees."""
         return ("lightgbm",) if self.learner == "boosted" else ()
 
-    def _bits(self, X: Rows) -> Bits:
+    def _logits(self, X: Rows) -> Rows:
         if hasattr(self, "projection_"):
             centred = X - self.mean_.astype(X.dtype)
             slack = SLACK * np.finfo(X.dtype).eps  # training rows vary by 1 along a direction
-            return centred @ self.projection_.astype(X.dtype) > self.offset_ + slack
-        return self._forest().sums(X) > 0
+            return centred @ self.projection_.astype(X.dtype) - (self.offset_ + slack)
+        return self._forest().sums(X)
 
     def _forest(self) -> Forest:
         """The trees; files of earlier versions have complete ones, with bits at their leaves."""

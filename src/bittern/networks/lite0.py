@@ -74,7 +74,7 @@ def fingerprint(weights: Weights) -> str:
     return digest.hexdigest()[:12]
 
 
-def folded(weights: Weights, unit: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def folded(weights: Weights, unit: str) -> tuple[NDArray[Any], NDArray[Any]]:
     r"""Kernels and biases of a convolution with its normalisation folded in.
 
     .. math:: \gamma \frac{w * x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta

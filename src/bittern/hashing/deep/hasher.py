@@ -23,7 +23,7 @@ from bittern.checks import (
 )
 from bittern.errors import InputError
 from bittern.extras import LITE0_WEIGHTS, import_extra
-from bittern.hashing.base import Bits, CodeLearner, Hasher, Rows
+from bittern.hashing.base import CodeLearner, Hasher, Rows
 from bittern.hashing.deep.images import VECTOR_NETWORKS, ImageInputs, check_images, image_logits
 from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
 from bittern.hashing.targets import Targets
@@ -363,14 +363,6 @@ class GradientHasher(GradientTraining, Hasher):
 
     def _relaxed(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
         return self._ranking(logits, gains, t)
-
-    def logits(self, X: Any) -> Float32Array:
-        """The network's outputs ``(n, n_bits)``, whose signs are the bits."""
-        self._check_fitted()
-        return self._logits(self._checked(X))
-
-    def _bits(self, X: Rows) -> Bits:
-        return self._logits(X) > 0
 
     def _logits(self, X: Rows) -> Float32Array:
         """Layers on vectors in NumPy, so that saved models encode without PyTorch."""
