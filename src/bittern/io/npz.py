@@ -126,11 +126,6 @@ def to_native(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def begins_like_arrays(start: bytes) -> bool:
-    """Whether a file that starts with these bytes is an ``.npy`` or ``.npz`` file."""
-    return start.startswith((*ZIP, NPY))
-
-
 def write_aligned(archive: zipfile.ZipFile, file: BinaryIO, name: str, array: NDArray[Any]) -> None:
     """Write one array as ``np.savez`` does, its bytes aligned in the file so that it can be mapped.
 
