@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import check_labels, row_blocks
 from bittern.codes import MAX_BITS, BitOrder, Codes, check_bitorder
-from bittern.errors import FileError, InputError
+from bittern.errors import FileError
 from bittern.io.arrays import (
     CLASS_NAMES,
     IDS,
@@ -205,21 +205,23 @@ def has_array(path: str | os.PathLike[str], kind: str) -> bool:
     return any(name in known for name in array_names(path))
 
 
-def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """One class label per row: a file of arrays (array ``labels``), or text with one per line."""
+def read_labels(path: str | os.PathLike[str], *, array: str | None = None) -> NDArray[Any]:
+    """One class label per row: the array ``labels`` (or ``array``), or text with one per line."""
     source = existing_file(path)
     kind = find_kind(source) if source.is_file() else None  # a pipe cannot be opened again
     if kind is None or (kind == "CSV" and not _has_columns(source)):
         with reading(path, "file"):
             return _text_labels(source.read_bytes(), source)
-    found = _load(path, LABELS, "labels")
+    found = _load(path, LABELS, "labels", array)
     is_column = found.ndim == 2 and 1 in found.shape and kind in ("MATLAB", "CSV")
     return found.ravel() if is_column else found
 
 
-def read_classes(path: str | os.PathLike[str], tags: str) -> NDArray[Any]:
-    """Labels that are whole numbers or text; the error on multi-hot rows names the option for tags."""
-    labels = read_labels(path)
+def read_classes(
+    path: str | os.PathLike[str], tags: str, *, array: str | None = None
+) -> NDArray[Any]:
+    """Labels that are whole numbers or text; ``tags`` is the option for multi-hot rows."""
+    labels = read_labels(path, array=array)
     if labels.ndim == 2:
         raise FileError(
             f"{path}: labels must be 1-D, got shape {labels.shape}; multi-hot rows go to {tags}."
@@ -227,9 +229,18 @@ def read_classes(path: str | os.PathLike[str], tags: str) -> NDArray[Any]:
     return check_labels(labels, f"{path}: labels")
 
 
-def read_tags(path: str | os.PathLike[str]) -> Any:
-    """Multi-hot tags: a file of arrays (array ``tags``) or a ``scipy.sparse`` ``.npz``."""
-    return _matrix(path, TAGS, "tags")
+def read_tags(path: str | os.PathLike[str], *, array: str | None = None) -> Any:
+    """Multi-hot tags: a file of arrays (``tags`` or ``array``) or a ``scipy.sparse`` ``.npz``."""
+    tags = _matrix(path, TAGS, "tags", array)
+    if len(tags.shape) != 2:
+        raise FileError(
+            f"{path}: tags must be 2-D (n, n_tags), got shape {tags.shape}; one class per row is "
+            "for labels."
+        )
+    values = tags.data if hasattr(tags, "tocsr") else tags
+    if values.dtype.kind not in "biuf" or not ((values == 0) | (values == 1)).all():
+        raise FileError(f"{path}: tags must be booleans or 0/1.")
+    return tags
 
 
 def read_gains(path: str | os.PathLike[str]) -> Any:
@@ -279,12 +290,13 @@ def _packed(
     return Codes.from_bits(array)
 
 
-def _matrix(path: str | os.PathLike[str], known: tuple[str, ...], what: str) -> Any:
+def _matrix(
+    path: str | os.PathLike[str], known: tuple[str, ...], what: str, array: str | None = None
+) -> Any:
     """A dense or a sparse matrix."""
-    names = array_names(path)
-    if {"format", "shape"} <= set(names):
+    if {"format", "shape"} <= set(array_names(path)):
         return _sparse(path)
-    return _load(path, known, what)
+    return _load(path, known, what, array)
 
 
 def _load(

@@ -84,6 +84,26 @@ class BitOrder(StrEnum):
     little = "little"
 
 
+class CodeLayout(StrEnum):
+    """Layouts of codes in arrays; see bittern.io.code_layouts."""
+
+    bits = "bits"
+    signed = "signed"
+    packed = "packed"
+    words = "words"
+    ubinary = "ubinary"
+    binary = "binary"
+
+
+Layout = Annotated[
+    CodeLayout | None,
+    typer.Option(
+        help="How codes are laid out, if it cannot be recognised: numbers whose sign is the bit, "
+        "packed bytes, or sentence-transformers' ubinary or binary embeddings."
+    ),
+]
+
+
 class VectorMetric(StrEnum):
     """Distance between vectors."""
 

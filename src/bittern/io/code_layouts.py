@@ -120,7 +120,7 @@ def _unclear(array: NDArray[Any]) -> str:
     if array.dtype.kind not in "iu":
         return f"{got}."
     least, most = int(array.min()), int(array.max())
-    if 0 <= least and most <= 255:
+    if least >= 0 and most <= 255:
         return f"{got}; pass --code-layout packed if they are bytes."
     if least < 0:
         return f"{got}; if the sign is the bit, pass --signed."

@@ -78,10 +78,8 @@ def _numbers(lines: list[str], separator: str) -> NDArray[Any] | None:
 
 def _whole(numbers: NDArray[Any]) -> NDArray[Any]:
     """Integers if all numbers are whole."""
-    if numbers.dtype.kind == "f" and np.isfinite(numbers).all():
-        if (numbers == np.trunc(numbers)).all() and (np.abs(numbers) < EXACT).all():
-            return numbers.astype(np.int64)
-    return numbers
+    is_whole = (np.abs(numbers) < EXACT) & (numbers == np.trunc(numbers))  # false for NaN
+    return numbers.astype(np.int64) if is_whole.all() else numbers
 
 
 def _mixed(
@@ -90,7 +88,7 @@ def _mixed(
     """Columns of numbers and of text."""
     if names is None:
         names = [str(i) for i in range(len(next(csv.reader(lines[:1], delimiter=separator))))]
-    rows = []
+    rows: list[list[str]] = []
     for cells in csv.reader(lines, delimiter=separator):
         if cells and len(cells) != len(names):
             number = len(rows) + 1

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from bittern.checks import PositionArray
 from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.inputs import LABELS, RowTable, holds_codes
+from bittern.inputs import RowTable, holds_codes
 from bittern.io import code_files
-from bittern.io.arrays import IDS, open_table
+from bittern.io.arrays import IDS, LABELS, open_table
 from bittern.store.base import Items
 from bittern.store.metadata import RESERVED
 from bittern.store.recipe import Recipe
