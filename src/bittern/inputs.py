@@ -27,7 +27,16 @@ from bittern.io.arrays import (
 )
 from bittern.io.code_layouts import laid_out
 from bittern.io.files import existing_file, reading
-from bittern.io.kinds import TEXT, UNKNOWN, array_kind, describe, find_kind
+from bittern.io.kinds import (
+    ARRAYS,
+    IS_CSV,
+    IS_MATLAB,
+    IS_NPZ,
+    IS_TEXT,
+    IS_UNKNOWN,
+    array_kind,
+    describe,
+)
 from bittern.io.npz import stored_array, stored_arrays, to_native
 
 CODES = ("words", "codes", "bits", "packed", "bytes", "octets")
@@ -184,7 +193,7 @@ def read_codes(
     layout = "signed" if signed else layout
     names = array_names(path)
     stated = _stated_length(path) if "n_bits" in names else None
-    if array is None and {"words", "n_bits"} <= set(names) and array_kind(Path(path)) == ".npz":
+    if array is None and {"words", "n_bits"} <= set(names) and array_kind(Path(path)) == IS_NPZ:
         return Codes.load(path, n_bits=n_bits)
     given = _load(path, CODES, "codes", array)
     if given.dtype.names:
@@ -208,12 +217,14 @@ def has_array(path: str | os.PathLike[str], kind: str) -> bool:
 def read_labels(path: str | os.PathLike[str], *, array: str | None = None) -> NDArray[Any]:
     """One class label per row: the array ``labels`` (or ``array``), or text with one per line."""
     source = existing_file(path)
-    kind = find_kind(source) if source.is_file() else None  # a pipe cannot be opened again
-    if kind is None or (kind == "CSV" and not _has_columns(source)):
+    kind = describe(source) if source.is_file() else IS_TEXT  # a pipe cannot be opened again
+    if kind not in ARRAYS or (kind == IS_CSV and not _has_columns(source)):
+        if kind not in (IS_CSV, IS_TEXT, IS_UNKNOWN, "empty"):
+            raise FileError(f"{path}: is {kind}; labels are an array, or text with one per line.")
         with reading(path, "file"):
-            return _text_labels(source.read_bytes(), source)
+            return _text_labels(source.read_bytes(), path)
     found = _load(path, LABELS, "labels", array)
-    is_column = found.ndim == 2 and 1 in found.shape and kind in ("MATLAB", "CSV")
+    is_column = found.ndim == 2 and 1 in found.shape and kind in (IS_MATLAB, IS_CSV)
     return found.ravel() if is_column else found
 
 
@@ -325,11 +336,8 @@ def _has_columns(source: Path) -> bool:
     return any(mark in first for mark in ",;\t") or first in LABELS
 
 
-def _text_labels(text: bytes, path: Path) -> NDArray[Any]:
+def _text_labels(text: bytes, path: str | os.PathLike[str]) -> NDArray[Any]:
     """Integers if every label is one, otherwise strings; only the last lines may be blank."""
-    what = describe(path) if text and path.is_file() else TEXT
-    if what not in (TEXT, UNKNOWN):
-        raise FileError(f"{path}: is {what}; labels are arrays, or text with one label per line.")
     try:
         lines = [line.strip() for line in text.decode("utf-8-sig").rstrip().split("\n")]
     except UnicodeDecodeError:

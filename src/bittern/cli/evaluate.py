@@ -254,11 +254,6 @@ def _check_unused(
     for option, value in of_systems.items():
         if not has_systems and value is not None:
             raise InputError(f"evaluate: {option} is for several systems, given with --system.")
-    if has_systems and of_codes["--bits"] is not None:
-        raise InputError(
-            "evaluate: --bits is for one system; an .npz file states its own length in an array "
-            "'n_bits'."
-        )
 
 
 def _code_files(systems: dict[str, CodeFiles]) -> list[Path | None]:

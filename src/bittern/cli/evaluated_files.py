@@ -261,8 +261,9 @@ def _read_codes(files: CodeFiles, options: CodeOptions) -> tuple[Codes, Codes]:
     queries = options.read(files.queries, query_array)
     database = queries if files.database is None else options.read(files.database, database_array)
     if queries.n_bits != database.n_bits:
+        other = "its database" if files.arrays else files.database
         raise InputError(
-            f"evaluate: {files.queries} has codes of {queries.n_bits} bits, {files.database} of "
+            f"evaluate: {files.queries} has codes of {queries.n_bits} bits, {other} of "
             f"{database.n_bits}; if bytes are padded, give the length with --bits."
         )
     return queries, database

@@ -19,7 +19,16 @@ from bittern.io import npz
 from bittern.io.csv_columns import read_columns
 from bittern.io.files import existing_file
 from bittern.io.hdf5 import stored_datasets
-from bittern.io.kinds import array_kind
+from bittern.io.kinds import (
+    IS_CSV,
+    IS_HDF5,
+    IS_MATLAB,
+    IS_NPY,
+    IS_NPZ,
+    IS_PARQUET,
+    IS_TORCH,
+    array_kind,
+)
 from bittern.io.matlab import read_mat, stored_matrices
 from bittern.io.named_array import NamedArray, named
 from bittern.io.parquet import parquet_columns
@@ -138,8 +147,9 @@ class ArrayTable(Registry[NamedArray]):
         return _joined(f"{name}*", chosen) if is_whole and is_numeric else None
 
     def only_matrix(self) -> NamedArray | None:
-        """The array of numbers in two dimensions, if there is just one."""
-        found = [s for s in self.values() if s.kind == "numbers" and len(s.shape) == 2]
+        """The array of numbers with several rows and columns, if there is just one."""
+        numeric = [s for s in self.values() if s.kind == "numbers" and len(s.shape) == 2]
+        found = [s for s in numeric if min(s.shape) > 1]
         return found[0] if len(found) == 1 else None
 
 
@@ -223,14 +233,14 @@ def _itself(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-NUMPY = (".npy", ".npz")
+NUMPY = (IS_NPY, IS_NPZ)
 IN_FOLDERS = (".npy", ".npz", ".parquet", ".h5", ".hdf5")  # CSV files there are about the arrays
 OPENERS: dict[str, Callable[[Path], dict[str, NamedArray]]] = {
-    ".npy": _numpy,
-    ".npz": _numpy,
-    "Parquet": parquet_columns,
-    "HDF5": _hdf5,
-    "MATLAB": _matlab,
-    "PyTorch": partial(_in_memory, read_tensors),
-    "CSV": partial(_in_memory, read_columns),
+    IS_NPY: _numpy,
+    IS_NPZ: _numpy,
+    IS_PARQUET: parquet_columns,
+    IS_HDF5: _hdf5,
+    IS_MATLAB: _matlab,
+    IS_TORCH: partial(_in_memory, read_tensors),
+    IS_CSV: partial(_in_memory, read_columns),
 }

@@ -45,7 +45,7 @@ def _text(source: Path) -> str:
     try:
         return source.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileError(f"{source}: must be UTF-8 ({error.reason}).") from None
+        raise FileError(f"{source}: CSV must be UTF-8 ({error.reason}).") from None
 
 
 def _separator(source: Path, line: str) -> str:

@@ -7,17 +7,28 @@ from pathlib import Path
 
 from bittern.errors import FileError
 from bittern.io.files import existing_file, reading
-from bittern.io.hdf5 import is_hdf5
-from bittern.io.matlab import matlab_version
-from bittern.io.npz import NPY, ZIP
 
-START = 2048  # bytes that are looked at
-PARQUET = b"PAR1"
+NPY = b"\x93NUMPY"
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+HDF5 = b"\x89HDF\r\n\x1a\n"  # at byte 0, 512, 1024, 2048, …
+HDF5_PLACES = (0, 512, 1024, 2048)
 OLD_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # before PyTorch 1.6
-CSV_ENDINGS = (".csv", ".tsv")
+MATLAB_VERSIONS = {b"\x00\x01IM": 5, b"\x01\x00MI": 5, b"\x00\x02IM": 7, b"\x02\x00MI": 7}
+MATLAB_PLACE = 124
+START = HDF5_PLACES[-1] + len(HDF5)  # bytes that are looked at
 
-# Files that hold no arrays, by how they start.
-OTHERS: dict[bytes, str] = {
+IS_NPY, IS_NPZ, IS_TORCH = "an .npy file", "an .npz file", "a PyTorch file"
+IS_PARQUET, IS_HDF5, IS_MATLAB = "a Parquet file", "an HDF5 file", "a MATLAB file"
+IS_CSV, IS_TEXT, IS_UNKNOWN = "a CSV file", "text", "of no kind that is known"
+ARRAYS = (IS_NPY, IS_NPZ, IS_TORCH, IS_PARQUET, IS_HDF5, IS_MATLAB, IS_CSV)
+READ = ".npy, .npz, .pt, .mat, .csv, .tsv, .parquet or .h5"
+CSV_ENDINGS = (".csv", ".tsv")
+PICKLE = "a pickle, which could run code and is not read; save the array with np.save"
+
+BINARY: dict[bytes, str] = {
+    NPY: IS_NPY,
+    b"PAR1": IS_PARQUET,
+    OLD_TORCH: IS_TORCH,
     b"\x89PNG": "a PNG image",
     b"\xff\xd8\xff": "a JPEG image",
     b"GIF8": "a GIF image",
@@ -38,117 +49,73 @@ OTHERS: dict[bytes, str] = {
     b"IxFI": "a FAISS index",
     b"IxF2": "a FAISS index",
 }
+AT_PLACES: tuple[tuple[int, bytes, str], ...] = (
+    *((place, HDF5, IS_HDF5) for place in HDF5_PLACES),
+    (8, b"WEBP", "a WebP image"),
+    (8, b"DUCK", "a DuckDB file, such as a collection"),
+    (257, b"ustar", "a tar archive"),
+    (8, b'{"', "a safetensors file"),
+)
 TEXTS: dict[bytes, str] = {
     b"<!doctype html": "an HTML page",
     b"<html": "an HTML page",
     b"<?xml": "XML",
-    b"version https://git-lfs": "a pointer of Git LFS, not the file itself",
+    b"version https://git-lfs": "a pointer of Git LFS instead of the file",
     b"%pdf": "a PDF document",
     b"{": "JSON",
     b"[": "JSON",
 }
-TEXT, UNKNOWN = "text", "of no kind that is known"
-ARTICLES = {
-    ".npy": "an .npy file",
-    ".npz": "an .npz file",
-    "PyTorch": "a PyTorch file",
-    "Parquet": "a Parquet file",
-    "HDF5": "an HDF5 file",
-    "MATLAB": "a MATLAB file",
-    "CSV": "a CSV file",
-}
-READ = ".npy, .npz, .pt, .mat, .csv, .tsv, .parquet, .h5"
 
 
 def array_kind(path: Path) -> str:
-    """Which of ``ARTICLES`` a file of arrays is; for any other file, an error says what it is."""
+    """Which of ``ARRAYS`` a file is; for any other file, an error says what it is."""
     source = existing_file(path)
-    kind = find_kind(source)
-    if kind is not None:
-        return kind
     what = describe(source)
-    advice = (
-        "which could run code and is not read; save the array with np.save"
-        if what == "a pickle"
-        else f"not a file of arrays ({READ})"
-    )
-    raise FileError(f"{source}: is {what}, {advice}.")
-
-
-def find_kind(source: Path) -> str | None:
-    """Which of ``ARTICLES`` a file is; None if it is no file of arrays."""
-    start = _start(source)
-    if start.startswith(NPY):
-        return ".npy"
-    if start.startswith(ZIP) and zipfile.is_zipfile(source):
-        return _zip_kind(source)
-    if start.startswith(PARQUET):
-        return "Parquet"
-    if matlab_version(source) is not None:
-        return "MATLAB"
-    if is_hdf5(source):
-        return "HDF5"
-    if start.startswith(OLD_TORCH):
-        return "PyTorch"
-    return "CSV" if source.suffix.lower() in CSV_ENDINGS and _is_plain_text(start) else None
+    if what in ARRAYS:
+        return what
+    advice = "" if what == PICKLE else f"; give arrays as {READ}"
+    raise FileError(f"{source}: is {what}{advice}.")
 
 
 def describe(path: Path) -> str:
-    """What a file without arrays is, in words."""
-    start = _start(path)
+    """What a file is, in words."""
+    with reading(path, "file"), path.open("rb") as file:
+        start = file.read(START)
     if not start:
         return "empty"
-    if _is_text(start):
-        return _kind_of_text(start)
-    if start.startswith(ZIP):
-        return _zip_content(path)
-    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
-        return "a WebP image"
-    if start[8:12] == b"DUCK":
-        return "a DuckDB file, such as a collection"
-    if start[257:262] == b"ustar":
-        return "a tar archive"
-    if start[8:10] == b'{"' and start[3:8] == bytes(5):
-        return "a safetensors file"
-    if start[0] == 0x80 and 2 <= start[1] <= 5:
-        return "a pickle"
-    found = (what for prefix, what in OTHERS.items() if start.startswith(prefix))
-    return next(found, UNKNOWN)
-
-
-def _start(source: Path) -> bytes:
-    with reading(source, "file"), source.open("rb") as file:
-        return file.read(START)
-
-
-def _zip_kind(source: Path) -> str | None:
-    names = _members(source)
-    if not names or any(name.endswith(".npy") for name in names):
-        return ".npz"
-    return "PyTorch" if any(name.endswith("/data.pkl") for name in names) else None
-
-
-def _members(source: Path) -> list[str]:
-    with reading(source, "zip file"), zipfile.ZipFile(source) as archive:
-        return archive.namelist()
-
-
-def _zip_content(path: Path) -> str:
-    if not zipfile.is_zipfile(path):
-        return "a damaged .npz or zip file"
-    names = _members(path)
-    if "xl/workbook.xml" in names:
-        return "an Excel workbook"
-    return "a zip archive of other files"
+    if start[MATLAB_PLACE : MATLAB_PLACE + 4] in MATLAB_VERSIONS:
+        return IS_MATLAB
+    is_csv = path.suffix.lower() in CSV_ENDINGS
+    found = _kind_of_text(start) if _is_text(start) else _kind_of_binary(path, start)
+    return IS_CSV if is_csv and found in (IS_TEXT, IS_UNKNOWN) else found
 
 
 def _kind_of_text(start: bytes) -> str:
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    return next((what for prefix, what in TEXTS.items() if text.startswith(prefix)), TEXT)
+    return next((what for prefix, what in TEXTS.items() if text.startswith(prefix)), IS_TEXT)
 
 
-def _is_plain_text(start: bytes) -> bool:
-    return bool(start) and _is_text(start) and _kind_of_text(start) == TEXT
+def _kind_of_binary(path: Path, start: bytes) -> str:
+    if start.startswith(ZIP):
+        return _kind_of_zip(path)
+    for place, mark, what in AT_PLACES:
+        if start[place : place + len(mark)] == mark:
+            return what
+    found = next((what for prefix, what in BINARY.items() if start.startswith(prefix)), None)
+    is_pickle = start[0] == 0x80 and 2 <= start[1] <= 5
+    return found or (PICKLE if is_pickle else IS_UNKNOWN)
+
+
+def _kind_of_zip(path: Path) -> str:
+    if not zipfile.is_zipfile(path):
+        return "a damaged .npz or zip file"
+    with reading(path, "zip file"), zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    if not names or any(name.endswith(".npy") for name in names):
+        return IS_NPZ
+    if any(name.endswith("/data.pkl") for name in names):
+        return IS_TORCH
+    return "an Excel workbook" if "xl/workbook.xml" in names else "a zip archive of other files"
 
 
 def _is_text(start: bytes) -> bool:

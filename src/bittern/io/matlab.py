@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from bittern.errors import FileError
 from bittern.io.files import existing_file, reading, refuse_excess
 from bittern.io.hdf5 import stored_datasets
+from bittern.io.kinds import MATLAB_VERSIONS
 from bittern.io.npz import require_names
 
 HEADER = 128  # bytes: text, version, byte order
-VERSIONS = {b"\x00\x01IM": 5, b"\x01\x00MI": 5, b"\x00\x02IM": 7, b"\x02\x00MI": 7}
 INT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 5, 6, 14, 15
 STORED = {
     1: "i1",
@@ -65,7 +65,7 @@ def matlab_version(path: Path) -> int | None:
     """The version in the file's header: 5, or 7 for 7.3 (HDF5); None for any other file."""
     with existing_file(path).open("rb") as file:
         head = file.read(HEADER)
-    return VERSIONS.get(head[-4:]) if len(head) == HEADER else None
+    return MATLAB_VERSIONS.get(head[-4:]) if len(head) == HEADER else None
 
 
 def read_mat(path: Path, needed: Sequence[str]) -> dict[str, NDArray[Any]]:

@@ -239,7 +239,8 @@ def compare_systems(
 
     The baseline is the first system if none is named.  ``test`` is a name in
     ``significance.TESTS``; p-values are two-sided and Holm-corrected over the systems, separately
-    for each metric; a system with fewer than two pairs is not tested.  ``n_bits`` are the code lengths, for the table.
+    for each metric; a system with fewer than two pairs is not tested.  ``n_bits`` are the code
+    lengths, for the table.
     """
     if len(scores) < 2:
         raise InputError("compare_systems: needs the scores of at least 2 systems.")
