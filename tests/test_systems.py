@@ -92,7 +92,7 @@ def test_significance_by_scipy_and_holm_by_hand(call, folder):
     per_query = folder / "values.csv"
     call("evaluate", *SYSTEMS, *LABELLED, "--metrics", "ap", "--per-query", per_query)
     values = {name: [] for name in NOISE}
-    for row in csv.DictReader(per_query.open()):
+    for row in csv.DictReader(io.StringIO(per_query.read_text())):
         values[row["system"]].append(float(row["ap"] or "nan"))
     others = ["ours", "lsh"]
     p = [float(scipy.stats.ttest_rel(values[name], values["itq"]).pvalue) for name in others]
@@ -113,7 +113,7 @@ def test_the_table_marks_and_says_what_was_tested(call):
     assert code == 0
     lines = out.splitlines()
     assert lines[0].split() == ["method", "bits", "ap", "ndcg@20", "precision@r1", "auprc"]
-    ours, itq, lsh = lines[2:5]
+    ours, _, lsh = lines[2:5]
     assert ours.split()[:2] == ["ours", "24"] and lsh.split()[:2] == ["lsh", "12"]
     assert "*" in ours and "†" in lsh and "†" not in ours
     assert (
@@ -185,7 +185,7 @@ def test_neighbours_as_ground_truth(call, folder):
 def test_latex_and_the_plot_are_written(call, tmp_path):
     table, plot = tmp_path / "t.tex", tmp_path / "pr.svg"
     words = ("--metrics", "ap", "--latex", table, "--plot", plot)
-    code, out, err = call("evaluate", *SYSTEMS, *LABELLED, *words)
+    code, _, err = call("evaluate", *SYSTEMS, *LABELLED, *words)
     assert code == 0, err
     text = table.read_text()
     assert r"\begin{tabular}{lrr}" in text and text.count(r" \\") == 4

@@ -139,6 +139,8 @@ def remove_from_index(
     """Remove items by id, or all that meet a condition."""
     from bittern import store
 
+    if bool(id) == (where is not None):
+        raise InputError("index remove: give --id or --where, one of the two.")
     with store.open(name) as collection:
         n = collection.delete(id or None, where=where)
         echo(f"{name}: {n:,} items removed, {len(collection):,} left.")

@@ -95,7 +95,7 @@ class Collection(ABC):
         """
         self._check_writable()
         if (ids is None) == (where is None):
-            raise InputError(f"{TITLE}: ids or where must say what to delete, one of the two.")
+            raise InputError(f"{TITLE}: delete() takes either ids or where.")
         if where is not None:
             found = self._matching(_condition(where))
         else:
