@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -256,3 +258,17 @@ def test_systems_that_cannot_be_compared_in_python():
 def test_the_help_names_the_options():
     text = CliRunner().invoke(app, ["evaluate", "--help"], terminal_width=200).output
     assert "--system" in text and "--code-layout" in text and "--latex" in text
+
+
+def test_the_page_runs_as_it_is_typed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[1] / "docs" / "comparing-systems.md").read_text()
+    (python,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (command,) = re.findall(r"^```\n(bittern .*?)^```", page, re.MULTILINE | re.DOTALL)
+    (shown,) = re.findall(r"^```\n(method .*?)^```", page, re.MULTILINE | re.DOTALL)
+    exec(python, {})
+    monkeypatch.setattr(sys, "argv", command.split())
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().out == shown
+    assert Path("pr.svg").exists() and "itq & 32" in Path("table.tex").read_text()
