@@ -117,10 +117,20 @@ def test_matlab_7_3_stores_columns_as_rows(tmp_path):
     with h5py.File(path, "w", userblock_size=512) as file:
         file["B"] = np.where(BITS, 1.0, -1.0).T
         file["labels"] = LABELS[None].astype(float)
+        file["n_bits"] = np.array([[16.0]])
     with path.open("r+b") as file:
         file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
     assert read_codes(path) == CODES
     assert read_labels(path).tolist() == LABELS.tolist()
+
+
+def test_a_file_without_labels_says_what_it_has(tmp_path):
+    path = write(tmp_path / "x.csv", x=X, price=np.arange(9))
+    with pytest.raises(FileError, match="has no labels; their array must be called labels, label"):
+        read_labels(path)
+    (tmp_path / "l.csv").write_bytes("café\n".encode("latin-1"))
+    with pytest.raises(FileError, match="UTF-8 text with one label per line"):
+        read_labels(tmp_path / "l.csv")
 
 
 @pytest.mark.parametrize(

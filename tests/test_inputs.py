@@ -245,7 +245,7 @@ def test_an_archive_of_something_else_has_no_arrays(tmp_path):
     path = tmp_path / "codes.npz"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a/readme.txt", b"Hello.")
-    with pytest.raises(FileError, match="is a zip archive of other files, not a file of arrays"):
+    with pytest.raises(FileError, match="is a zip archive of other files; give arrays as"):
         read_codes(path)
 
 

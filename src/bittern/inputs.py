@@ -18,11 +18,9 @@ from bittern.io.arrays import (
     CLASS_NAMES,
     IDS,
     LABELS,
-    NUMPY,
     TAG_NAMES,
+    ArrayFile,
     ArrayTable,
-    array_names,
-    load_array,
     open_table,
 )
 from bittern.io.code_layouts import laid_out
@@ -34,7 +32,6 @@ from bittern.io.kinds import (
     IS_NPZ,
     IS_TEXT,
     IS_UNKNOWN,
-    array_kind,
     describe,
 )
 from bittern.io.npz import stored_array, stored_arrays, to_native
@@ -164,7 +161,7 @@ def read_vectors(path: str | os.PathLike[str], *, key: str | None = None) -> Vec
 
 def holds_codes(path: str | os.PathLike[str]) -> bool:
     """Whether a file is one that :meth:`Codes.save` writes."""
-    names = array_names(path)
+    names = ArrayFile(path).names
     if names == [""]:
         stored = stored_array(path, "")
         return bool(stored.dtype.names) or (stored.dtype == np.uint64 and len(stored.shape) == 2)
@@ -191,11 +188,11 @@ def read_codes(
     """
     check_bitorder(bitorder)
     layout = "signed" if signed else layout
-    names = array_names(path)
-    stated = _stated_length(path) if "n_bits" in names else None
-    if array is None and {"words", "n_bits"} <= set(names) and array_kind(Path(path)) == IS_NPZ:
+    file = ArrayFile(path)
+    stated = _stated_length(file) if "n_bits" in file.names else None
+    if array is None and {"words", "n_bits"} <= set(file.names) and file.kind == IS_NPZ:
         return Codes.load(path, n_bits=n_bits)
-    given = _load(path, CODES, "codes", array)
+    given = _load(file, CODES, "codes", array)
     if given.dtype.names:
         del given  # Codes.load reads it again, with the length in its field's name
         return Codes.load(path, n_bits=n_bits)
@@ -211,7 +208,7 @@ def read_codes(
 def has_array(path: str | os.PathLike[str], kind: str) -> bool:
     """Whether ``path`` is a file of several arrays with one called ``kind``: labels or tags."""
     known = {"labels": LABELS, "tags": TAGS}[kind]
-    return any(name in known for name in array_names(path))
+    return any(name in known for name in ArrayFile(path).names)
 
 
 def read_labels(path: str | os.PathLike[str], *, array: str | None = None) -> NDArray[Any]:
@@ -223,7 +220,7 @@ def read_labels(path: str | os.PathLike[str], *, array: str | None = None) -> ND
             raise FileError(f"{path}: is {kind}; labels are an array, or text with one per line.")
         with reading(path, "file"):
             return _text_labels(source.read_bytes(), path)
-    found = _load(path, LABELS, "labels", array)
+    found = _load(ArrayFile(path), LABELS, "labels", array)
     is_column = found.ndim == 2 and 1 in found.shape and kind in (IS_MATLAB, IS_CSV)
     return found.ravel() if is_column else found
 
@@ -279,12 +276,13 @@ def _without_objects(values: NDArray[Any]) -> NDArray[Any]:
     return np.array(["" if v is None else str(v) for v in listed])
 
 
-def _stated_length(path: str | os.PathLike[str]) -> int:
-    n_bits = load_array(path, "n_bits")
+def _stated_length(file: ArrayFile) -> int:
+    n_bits = file.load("n_bits")
+    if file.kind == IS_MATLAB and n_bits.shape == (1, 1) and n_bits[0, 0] == int(n_bits[0, 0]):
+        return int(n_bits[0, 0])  # MATLAB has only matrices, usually of doubles
     if n_bits.shape or n_bits.dtype.kind not in "iu":
-        raise FileError(
-            f"{path}: n_bits must be one whole number, got {n_bits.dtype} of shape {n_bits.shape}."
-        )
+        got = f"{n_bits.dtype} of shape {n_bits.shape}"
+        raise FileError(f"{file.path}: n_bits must be one whole number, got {got}.")
     return int(n_bits)
 
 
@@ -305,33 +303,36 @@ def _matrix(
     path: str | os.PathLike[str], known: tuple[str, ...], what: str, array: str | None = None
 ) -> Any:
     """A dense or a sparse matrix."""
-    if {"format", "shape"} <= set(array_names(path)):
-        return _sparse(path)
-    return _load(path, known, what, array)
+    file = ArrayFile(path)
+    return (
+        _sparse(path) if {"format", "shape"} <= set(file.names) else _load(file, known, what, array)
+    )
 
 
 def _load(
-    path: str | os.PathLike[str], known: tuple[str, ...], what: str, exact: str | None = None
+    file: ArrayFile, known: tuple[str, ...], what: str, exact: str | None = None
 ) -> NDArray[Any]:
-    """The only array, or one of a known name, or the columns x0, x1, …; or the one of ``exact``."""
-    names, wanted = array_names(path), known if exact is None else (exact,)
+    """The only array, or one of a known name; or the one of the name ``exact``.
+
+    Except for labels, also the columns x0, x1, …, or the only matrix.
+    """
+    names, wanted = file.names, known if exact is None else (exact,)
     if len(names) == 1 and exact is None:
-        return load_array(path, names[0])
+        return file.load(names[0])
     if found := next((name for name in wanted if name in names), None):
-        return load_array(path, found)
-    if exact is None and array_kind(Path(path)) not in NUMPY:
-        table = open_table(Path(path))
-        if joined := table.numbered_columns() or table.only_matrix():
-            return joined.read()
+        return file.load(found)
+    table = file.table if exact is None and known is not LABELS else None
+    if table is not None and (matrix := table.numbered_columns() or table.only_matrix()):
+        return matrix.read()
     raise FileError(
-        f"{path}: has no {what}; their array must be called {', '.join(wanted)}, "
+        f"{file.path}: has no {what}; their array must be called {', '.join(wanted)}, "
         f"and the file has {', '.join(sorted(names)) or 'no arrays'}."
     )
 
 
 def _has_columns(source: Path) -> bool:
     """Whether the first line of a CSV file has several cells, or names a column of labels."""
-    with source.open(encoding="utf-8-sig") as file:
+    with source.open(encoding="utf-8-sig", errors="replace") as file:
         first = file.readline().strip()
     return any(mark in first for mark in ",;\t") or first in LABELS
 

@@ -241,9 +241,9 @@ def _files(name: str, text: str) -> CodeFiles:
     if "," in text and not whole.exists():
         queries, _, database = text.partition(",")
         return CodeFiles(Path(queries.strip()), Path(database.strip()))
-    from bittern.io.arrays import array_names
+    from bittern.io.arrays import ArrayFile
 
-    names = array_names(whole)
+    names = ArrayFile(whole).names
     sides = [next((n for n in known if n in names), None) for known in (QUERIES, DATABASE)]
     if sides[0] is not None and sides[1] is not None:
         return CodeFiles(whole, whole, (sides[0], sides[1]))
@@ -310,11 +310,11 @@ def _find_files(
 def _beside(codes: CodeFiles, kind: str, side: str) -> Place | None:
     """Where the file of the codes itself has labels (or tags) of one side; None if it has none."""
     from bittern.inputs import has_array
-    from bittern.io.arrays import array_names
+    from bittern.io.arrays import ArrayFile
 
     if codes.arrays is not None:
         name = f"{side}_{kind}"
-        return (codes.queries, name) if name in array_names(codes.queries) else None
+        return (codes.queries, name) if name in ArrayFile(codes.queries).names else None
     path = codes.queries if side == "query" else codes.database or codes.queries
     return (path, None) if has_array(path, kind) else None
 

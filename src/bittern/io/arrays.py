@@ -183,19 +183,23 @@ def open_table(path: Path) -> ArrayTable:
     return ArrayTable(source, OPENERS[array_kind(source)](source))
 
 
-def array_names(path: str | os.PathLike[str]) -> list[str]:
-    """Names of a file's arrays, without reading them; the array of an ``.npy`` is called ''."""
-    source = existing_file(path)
-    is_numpy = array_kind(source) in NUMPY
-    return npz.array_names(source) if is_numpy else list(open_table(source))
+class ArrayFile:
+    """The arrays of one file by name, each loaded into memory; the array of an ``.npy`` is ''.
 
+    Only the array that is asked for is read and checked, if the format allows it.
+    """
 
-def load_array(path: str | os.PathLike[str], name: str) -> NDArray[Any]:
-    """One array in memory, by a name from :func:`array_names`, in this machine's byte order."""
-    source = existing_file(path)
-    if array_kind(source) in NUMPY:
-        return npz.to_native(npz.stored_array(source, name).load())
-    return npz.to_native(np.asarray(open_table(source)[name].read()))
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = existing_file(path)
+        self.kind = array_kind(self.path)
+        self.table = None if self.kind in NUMPY else open_table(self.path)
+        self.names = npz.array_names(self.path) if self.table is None else list(self.table)
+
+    def load(self, name: str) -> NDArray[Any]:
+        """An array in this machine's byte order."""
+        if self.table is None:
+            return npz.to_native(npz.stored_array(self.path, name).load())
+        return npz.to_native(np.asarray(self.table[name].read()))
 
 
 def _numpy(path: Path) -> dict[str, NamedArray]:
