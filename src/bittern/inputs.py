@@ -11,21 +11,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import row_blocks
+from bittern.checks import check_labels, row_blocks
 from bittern.codes import MAX_BITS, BitOrder, Codes, check_bitorder
-from bittern.errors import FileError, InputError
-from bittern.io.arrays import CLASS_NAMES, IDS, TAG_NAMES, ArrayTable, open_table
-from bittern.io.files import existing_file, reading
-from bittern.io.npz import (
-    array_names,
-    begins_like_arrays,
-    stored_array,
-    stored_arrays,
-    to_native,
+from bittern.errors import FileError
+from bittern.io.arrays import (
+    CLASS_NAMES,
+    IDS,
+    LABELS,
+    TAG_NAMES,
+    ArrayFile,
+    ArrayTable,
+    open_table,
 )
+from bittern.io.code_layouts import laid_out
+from bittern.io.files import existing_file, reading
+from bittern.io.kinds import (
+    ARRAYS,
+    IS_CSV,
+    IS_MATLAB,
+    IS_NPZ,
+    IS_TEXT,
+    IS_UNKNOWN,
+    describe,
+)
+from bittern.io.npz import stored_array, stored_arrays, to_native
 
 CODES = ("words", "codes", "bits", "packed", "bytes", "octets")
-LABELS = ("labels", "label", "classes", "y")
 TAGS = ("tags",)
 GAINS = ("gains", "relevance")
 NOT_OF_ROWS = {
@@ -46,6 +57,7 @@ class RowTable:
 
     table: ArrayTable
     n: int
+    used: tuple[str, ...] = ()  # the columns that are the vectors
 
     @property
     def labels(self) -> NDArray[Any] | None:
@@ -73,7 +85,10 @@ class RowTable:
         return {
             name: _without_objects(stored.read())
             for name, stored in self.table.items()
-            if stored.shape == (self.n,) and stored.kind != "other" and name not in NOT_OF_ROWS
+            if stored.shape == (self.n,)
+            and stored.kind != "other"
+            and name not in NOT_OF_ROWS
+            and name not in self.used
         }
 
     def to_keep(self) -> dict[str, NDArray[Any]]:
@@ -123,7 +138,7 @@ class VectorFile:
 
 
 def read_vectors(path: str | os.PathLike[str], *, key: str | None = None) -> VectorFile:
-    """Vectors from ``.npy``, ``.npz``, Parquet or HDF5, or a ``scipy.sparse`` ``.npz``.
+    """Vectors from a file of arrays of any kind, or a ``scipy.sparse`` ``.npz``.
 
     ``key`` names the array, and may be a pattern of columns like ``"x*"``.  By default it is the
     one with a usual name, such as ``vectors`` or ``embeddings``, or the only 2-D one.
@@ -133,18 +148,20 @@ def read_vectors(path: str | os.PathLike[str], *, key: str | None = None) -> Vec
         raise FileError(f"{path}: holds codes, not vectors.")
     if "model" in table and key is None:
         raise FileError(f"{path}: is a fitted model, not a file of vectors.")
+    used: tuple[str, ...] = ()
     if key is None and {"format", "shape", "data"} <= set(table):
         vectors = _sparse(path).tocsr()
     else:
-        vectors = table.vectors(key, "--key ").read()
+        chosen = table.vectors(key, "--key ")
+        vectors, used = chosen.read(), chosen.parts
     if 0 in vectors.shape:
         raise FileError(f"{path}: has no vectors; their array has shape {vectors.shape}.")
-    return VectorFile(Path(path), vectors, RowTable(table, vectors.shape[0]))
+    return VectorFile(Path(path), vectors, RowTable(table, vectors.shape[0], used))
 
 
 def holds_codes(path: str | os.PathLike[str]) -> bool:
     """Whether a file is one that :meth:`Codes.save` writes."""
-    names = array_names(path)
+    names = ArrayFile(path).names
     if names == [""]:
         stored = stored_array(path, "")
         return bool(stored.dtype.names) or (stored.dtype == np.uint64 and len(stored.shape) == 2)
@@ -156,24 +173,26 @@ def read_codes(
     *,
     n_bits: int | None = None,
     signed: bool = False,
+    layout: str | None = None,
     bitorder: BitOrder = "big",
     array: str | None = None,
 ) -> Codes:
-    """Codes from a ``.npy`` or ``.npz`` file: bits, bytes from ``np.packbits``, or words.
+    """Codes from a file of arrays of any kind, laid out as other programs do.
 
-    Booleans and arrays of 0 and 1 are bits, other uint8 arrays are packed bytes, uint64 are words
-    (bit j in word j // 64); give ``n_bits`` if bytes or words are padded.  ``bitorder`` is that of
-    packed bytes, as in ``np.packbits``.  With ``signed``, for codes of ±1, a bit is set where a
-    number is above 0.  In an ``.npz`` the codes are the array ``words``, ``codes``, ``bits``,
-    ``packed`` or ``bytes``, or the only array; or ``array``.
+    Booleans and arrays of 0 and 1 are bits, ±1 are signed bits, other uint8 arrays are packed
+    bytes, uint64 are words (bit j in word j // 64); give ``n_bits`` if bytes or words are padded.
+    ``layout`` says which it is, by a name in ``bittern.io.code_layouts``; ``signed`` is the layout
+    of that name.  ``bitorder`` is that of packed bytes, as in ``np.packbits``.  In an ``.npz`` the
+    codes are the array ``words``, ``codes``, ``bits``, ``packed`` or ``bytes``, or the only array;
+    or ``array``.  In CSV and Parquet they may be the columns b0, b1, ….
     """
     check_bitorder(bitorder)
-    names = array_names(path)
-    name = _find(names, CODES if array is None else (array,), path, "codes", array)
-    stated = _stated_length(path) if "n_bits" in names else None
-    if name == "words" and stated is not None:
+    layout = "signed" if signed else layout
+    file = ArrayFile(path)
+    stated = _stated_length(file) if "n_bits" in file.names else None
+    if array is None and {"words", "n_bits"} <= set(file.names) and file.kind == IS_NPZ:
         return Codes.load(path, n_bits=n_bits)
-    given = _array(path, name)
+    given = _load(file, CODES, "codes", array)
     if given.dtype.names:
         del given  # Codes.load reads it again, with the length in its field's name
         return Codes.load(path, n_bits=n_bits)
@@ -183,37 +202,57 @@ def read_codes(
             f"got shape {given.shape}."
         )
     n_bits = stated if n_bits is None else n_bits
-    if signed:
-        return _from_bits(_above_zero(given, path), n_bits, path)
-    if given.dtype in (np.uint8, np.uint64) and (
-        n_bits not in (None, given.shape[1]) or given.max(initial=0) > 1
-    ):
-        return _from_packed(given, n_bits, bitorder)
-    return _from_bits(given, n_bits, path)
+    return _packed(laid_out(given, layout, str(path), n_bits=n_bits), n_bits, bitorder, path)
 
 
 def has_array(path: str | os.PathLike[str], kind: str) -> bool:
-    """Whether ``path`` is an ``.npz`` file with the array ``kind``: labels or tags."""
+    """Whether ``path`` is a file of several arrays with one called ``kind``: labels or tags."""
     known = {"labels": LABELS, "tags": TAGS}[kind]
-    return any(name in known for name in array_names(path))
+    return any(name in known for name in ArrayFile(path).names)
 
 
-def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """One class label per row: ``.npy``, ``.npz`` (array ``labels``), or text with one per line."""
-    with reading(path, "file"), existing_file(path).open("rb") as file:
-        text = None if begins_like_arrays(file.peek(8)) else file.read()
-    if text is not None:  # read at once: a pipe cannot be opened again
-        return _text_labels(text, path)
-    return _array(path, _find(array_names(path), LABELS, path, "labels"))
+def read_labels(path: str | os.PathLike[str], *, array: str | None = None) -> NDArray[Any]:
+    """One class label per row: the array ``labels`` (or ``array``), or text with one per line."""
+    source = existing_file(path)
+    kind = describe(source) if source.is_file() else IS_TEXT  # a pipe cannot be opened again
+    if kind not in ARRAYS or (kind == IS_CSV and not _has_columns(source)):
+        if kind not in (IS_CSV, IS_TEXT, IS_UNKNOWN, "empty"):
+            raise FileError(f"{path}: is {kind}; labels are an array, or text with one per line.")
+        with reading(path, "file"):
+            return _text_labels(source.read_bytes(), path)
+    found = _load(ArrayFile(path), LABELS, "labels", array)
+    is_column = found.ndim == 2 and 1 in found.shape and kind in (IS_MATLAB, IS_CSV)
+    return found.ravel() if is_column else found
 
 
-def read_tags(path: str | os.PathLike[str]) -> Any:
-    """Multi-hot tags: ``.npy``, ``.npz`` (array ``tags``) or a ``scipy.sparse`` ``.npz``."""
-    return _matrix(path, TAGS, "tags")
+def read_classes(
+    path: str | os.PathLike[str], tags: str, *, array: str | None = None
+) -> NDArray[Any]:
+    """Labels that are whole numbers or text; ``tags`` is the option for multi-hot rows."""
+    labels = read_labels(path, array=array)
+    if labels.ndim == 2:
+        raise FileError(
+            f"{path}: labels must be 1-D, got shape {labels.shape}; multi-hot rows go to {tags}."
+        )
+    return check_labels(labels, f"{path}: labels")
+
+
+def read_tags(path: str | os.PathLike[str], *, array: str | None = None) -> Any:
+    """Multi-hot tags: a file of arrays (``tags`` or ``array``) or a ``scipy.sparse`` ``.npz``."""
+    tags = _matrix(path, TAGS, "tags", array)
+    if len(tags.shape) != 2:
+        raise FileError(
+            f"{path}: tags must be 2-D (n, n_tags), got shape {tags.shape}; one class per row is "
+            "for labels."
+        )
+    values = tags.data if hasattr(tags, "tocsr") else tags
+    if values.dtype.kind not in "biuf" or not ((values == 0) | (values == 1)).all():
+        raise FileError(f"{path}: tags must be booleans or 0/1.")
+    return tags
 
 
 def read_gains(path: str | os.PathLike[str]) -> Any:
-    """A matrix of gains, queries by database: ``.npy``, ``.npz`` or a ``scipy.sparse`` ``.npz``."""
+    """A matrix of gains, queries by database: a file of arrays or a ``scipy.sparse`` ``.npz``."""
     return _matrix(path, GAINS, "gains")
 
 
@@ -237,74 +276,65 @@ def _without_objects(values: NDArray[Any]) -> NDArray[Any]:
     return np.array(["" if v is None else str(v) for v in listed])
 
 
-def _stated_length(path: str | os.PathLike[str]) -> int:
-    n_bits = _array(path, "n_bits")
+def _stated_length(file: ArrayFile) -> int:
+    n_bits = file.load("n_bits")
+    if file.kind == IS_MATLAB and n_bits.shape == (1, 1) and n_bits[0, 0] == int(n_bits[0, 0]):
+        return int(n_bits[0, 0])  # MATLAB has only matrices, usually of doubles
     if n_bits.shape or n_bits.dtype.kind not in "iu":
-        raise FileError(
-            f"{path}: n_bits must be one whole number, got {n_bits.dtype} of shape {n_bits.shape}."
-        )
+        got = f"{n_bits.dtype} of shape {n_bits.shape}"
+        raise FileError(f"{file.path}: n_bits must be one whole number, got {got}.")
     return int(n_bits)
 
 
-def _from_packed(array: NDArray[Any], n_bits: int | None, bitorder: BitOrder) -> Codes:
-    """Codes from packed bytes or words."""
+def _packed(
+    array: NDArray[Any], n_bits: int | None, bitorder: BitOrder, path: str | os.PathLike[str]
+) -> Codes:
+    """Codes from booleans, one column per bit; from bytes; or from words."""
     if array.dtype == np.uint8:
         return Codes.from_packed(array, n_bits, bitorder)
-    return Codes(np.ascontiguousarray(array), 64 * array.shape[1] if n_bits is None else n_bits)
-
-
-def _from_bits(array: NDArray[Any], n_bits: int | None, path: str | os.PathLike[str]) -> Codes:
-    """Codes from booleans or 0/1, one column per bit."""
+    if array.dtype == np.uint64:
+        return Codes(np.ascontiguousarray(array), 64 * array.shape[1] if n_bits is None else n_bits)
     if n_bits not in (None, array.shape[1]):
         raise FileError(f"{path}: holds codes of {array.shape[1]} bits, not {n_bits}.")
-    try:
-        return Codes.from_bits(array)
-    except InputError:
-        raise FileError(
-            f"{path}: codes must be bits (booleans or 0/1), packed uint8 bytes or uint64 words, "
-            f"got other values of {array.dtype}; for codes of ±1 pass signed=True (--signed)."
-        ) from None
+    return Codes.from_bits(array)
 
 
-def _above_zero(array: NDArray[Any], path: str | os.PathLike[str]) -> NDArray[np.bool_]:
-    """The bits of codes of ±1; unsigned numbers are errors, or packed bytes would pass as bits."""
-    if array.dtype.kind not in "if" or np.isnan(array).any():
-        raise FileError(
-            f"{path}: signed (--signed) is for numbers of both signs, like ±1, got "
-            f"{'NaN' if array.dtype.kind == 'f' else array.dtype}."
-        )
-    return array > 0
-
-
-def _matrix(path: str | os.PathLike[str], known: tuple[str, ...], what: str) -> Any:
+def _matrix(
+    path: str | os.PathLike[str], known: tuple[str, ...], what: str, array: str | None = None
+) -> Any:
     """A dense or a sparse matrix."""
-    names = array_names(path)
-    if {"format", "shape"} <= set(names):
-        return _sparse(path)
-    return _array(path, _find(names, known, path, what))
+    file = ArrayFile(path)
+    return (
+        _sparse(path) if {"format", "shape"} <= set(file.names) else _load(file, known, what, array)
+    )
 
 
-def _array(path: str | os.PathLike[str], name: str) -> NDArray[Any]:
-    return to_native(stored_array(path, name).load())
+def _load(
+    file: ArrayFile, known: tuple[str, ...], what: str, exact: str | None = None
+) -> NDArray[Any]:
+    """The only array, or one of a known name; or the one of the name ``exact``.
 
-
-def _find(
-    names: list[str],
-    known: tuple[str, ...],
-    path: str | os.PathLike[str],
-    what: str,
-    exact: str | None = None,
-) -> str:
-    """The name of the array to read: the only one, or one of a known name; or ``exact``."""
+    Except for labels, also the columns x0, x1, …, or the only matrix.
+    """
+    names, wanted = file.names, known if exact is None else (exact,)
     if len(names) == 1 and exact is None:
-        return names[0]
-    for name in known:
-        if name in names:
-            return name
+        return file.load(names[0])
+    if found := next((name for name in wanted if name in names), None):
+        return file.load(found)
+    table = file.table if exact is None and known is not LABELS else None
+    if table is not None and (matrix := table.numbered_columns() or table.only_matrix()):
+        return matrix.read()
     raise FileError(
-        f"{path}: has no {what}; their array must be called {', '.join(known)}, "
+        f"{file.path}: has no {what}; their array must be called {', '.join(wanted)}, "
         f"and the file has {', '.join(sorted(names)) or 'no arrays'}."
     )
+
+
+def _has_columns(source: Path) -> bool:
+    """Whether the first line of a CSV file has several cells, or names a column of labels."""
+    with source.open(encoding="utf-8-sig", errors="replace") as file:
+        first = file.readline().strip()
+    return any(mark in first for mark in ",;\t") or first in LABELS
 
 
 def _text_labels(text: bytes, path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -313,7 +343,7 @@ def _text_labels(text: bytes, path: str | os.PathLike[str]) -> NDArray[Any]:
         lines = [line.strip() for line in text.decode("utf-8-sig").rstrip().split("\n")]
     except UnicodeDecodeError:
         raise FileError(
-            f"{path}: labels must be .npy, .npz or UTF-8 text with one label per line."
+            f"{path}: labels must be a file of arrays, or UTF-8 text with one label per line."
         ) from None
     if lines == [""]:
         raise FileError(f"{path}: has no labels.")

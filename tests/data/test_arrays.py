@@ -159,6 +159,8 @@ def test_columns_of_parquet_are_chosen_by_pattern(tmp_path):
     dataset = ARRAYS.load(tmp_path, vectors="x*")
     np.testing.assert_array_equal(dataset["vectors"], X[:, :3])
     assert dataset.class_names == ("ant", "cat", "dog")
+    np.testing.assert_array_equal(ARRAYS.load(tmp_path)["vectors"], X[:, :3])  # by their numbers
+    pq.write_table(pa.table({"u": X[:, 0], "v": X[:, 1]}), tmp_path / "a.parquet")
     with pytest.raises(FileError, match=r"no array is 2-D numbers; .* vectors='x\*'"):
         ARRAYS.load(tmp_path)
     with pytest.raises(FileError, match=r"'k\*' must match 1-D numbers .* but matches kind"):
@@ -245,9 +247,9 @@ def test_files_that_are_none_are_refused(tmp_path):
         ARRAYS.load(tmp_path)
     with pytest.raises(FileError, match="no such file"):
         ARRAYS.load(tmp_path / "a.npz")
-    (tmp_path / "a.csv").write_text("1,2")
-    with pytest.raises(FileError, match=r"a\.csv: no kind of array file is called '\.csv'"):
-        ARRAYS.load(tmp_path / "a.csv")
+    (tmp_path / "a.txt").write_text("1,2")
+    with pytest.raises(FileError, match=r"a\.txt: is text, not a file of arrays \(\.npy, \.npz, "):
+        ARRAYS.load(tmp_path / "a.txt")
     np.savez(tmp_path / "a.npz", a=X)
     np.save(tmp_path / "b.npy", X)
     with pytest.raises(FileError, match=r"found a\.npz, b\.npy; give the path of the file"):

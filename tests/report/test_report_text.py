@@ -12,9 +12,10 @@ from made_records import CLEAN, drawn, protocol_of, record_of, records_of, three
 from bittern.analysis import compare_methods, summarise
 from bittern.errors import InputError
 from bittern.experiments import Records, Value
+from bittern.metrics.latex import escaped
 from bittern.profile import TieProfile
 from bittern.report.formats import REPORTS
-from bittern.report.latex import escaped, to_latex
+from bittern.report.latex import to_latex
 from bittern.report.markdown import markdown_text, to_markdown
 from bittern.report.page import page_of
 from bittern.report.results_table import metric_title, results_table, to_text

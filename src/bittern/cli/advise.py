@@ -24,15 +24,15 @@ class AdviceFormat(StrEnum):
 
 @app.command()
 def advise(
-    vectors: Annotated[Path, typer.Option(help="Vectors (n, dim): .npy, .npz, .parquet or HDF5.")],
+    vectors: Annotated[
+        Path, typer.Option(help="Vectors (n, dim): .npy, .npz, .pt, .mat, .csv, .parquet or .h5.")
+    ],
     key: Key = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Class of each row, or tags (n, n_tags): .npy, .npz or text."),
+        typer.Option(help="Class of each row, or tags (n, n_tags)."),
     ] = None,
-    tags: Annotated[
-        Path | None, typer.Option(help="Tags of each row as multi-hot rows: .npy or .npz.")
-    ] = None,
+    tags: Annotated[Path | None, typer.Option(help="Tags of each row as multi-hot rows.")] = None,
     target: Annotated[
         float, typer.Option(help="Share of the float ranking's quality to keep.")
     ] = 0.95,

@@ -35,11 +35,18 @@ def main() -> None:
     try:
         app(prog_name="bittern")
     except BitternError as error:
-        _exit(str(error))
+        _exit(_in_our_words(str(error)))
     except MemoryError:
         _exit("not enough memory; evaluate shards of the database and add their profiles.")
     except OSError as error:
         _exit(f"{error.filename or 'the output'}: {error.strerror or error}.")
+
+
+def _in_our_words(message: str) -> str:
+    """The message with options instead of the arguments of functions."""
+    from bittern.cli.wording import find_command, in_command_words
+
+    return in_command_words(message, find_command(typer.main.get_command(app), sys.argv[1:]))
 
 
 def _exit(sentence: str) -> None:
@@ -82,6 +89,26 @@ class BitOrder(StrEnum):
 
     big = "big"
     little = "little"
+
+
+class CodeLayout(StrEnum):
+    """Layouts of codes in arrays; see bittern.io.code_layouts."""
+
+    bits = "bits"
+    signed = "signed"
+    packed = "packed"
+    words = "words"
+    ubinary = "ubinary"
+    binary = "binary"
+
+
+Layout = Annotated[
+    CodeLayout | None,
+    typer.Option(
+        help="How codes are laid out, if it cannot be recognised: numbers whose sign is the bit, "
+        "packed bytes, or sentence-transformers' ubinary or binary embeddings."
+    ),
+]
 
 
 class VectorMetric(StrEnum):

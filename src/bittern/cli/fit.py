@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from bittern.inputs import VectorFile
 
 Vectors = Annotated[
-    Path | None, typer.Option(help="Vectors (n, dim): .npy, .npz, .parquet or HDF5.")
+    Path | None,
+    typer.Option(help="Vectors (n, dim): .npy, .npz, .pt, .mat, .csv, .parquet or .h5."),
 ]
 Images = Annotated[
     Path | None, typer.Option(help="Vectors of images, for a hasher of images and texts.")
@@ -29,15 +30,14 @@ Texts = Annotated[
 Labels = Annotated[
     Path | None,
     typer.Option(
-        help="Class of each row: .npy, .npz, or text with one label per line (default: the array "
+        help="Class of each row: an array, or text with one label per line (default: the array "
         "'labels' beside the vectors)."
     ),
 ]
 Tags = Annotated[
     Path | None,
     typer.Option(
-        help="Tags of each row as multi-hot rows: .npy or .npz (default: the array 'tags' beside "
-        "the vectors)."
+        help="Tags of each row as multi-hot rows (default: the array 'tags' beside the vectors)."
     ),
 ]
 Key = Annotated[

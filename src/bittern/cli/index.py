@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import echo
 
-from bittern.cli.app import BitOrder, app, handle_interrupt
+from bittern.cli.app import BitOrder, Layout, app, handle_interrupt
 from bittern.cli.features import OnBroken, OnError
 from bittern.cli.fit import Key
 from bittern.errors import InputError
@@ -30,7 +30,8 @@ Source = Annotated[
     Path,
     typer.Option(
         "--from",
-        help="A folder of images, vectors in .npy, .npz, .parquet or HDF5, or codes from 'encode'.",
+        help="A folder of images, a file of vectors, codes from 'encode', or with --code-layout "
+        "codes of another program.",
     ),
 ]
 Captions = Annotated[
@@ -53,6 +54,7 @@ def create_index(
         str, typer.Option(help="Feature that turns texts into vectors, with --texts.")
     ] = "bag-of-words",
     key: Key = None,
+    code_layout: Layout = None,
     hasher: Annotated[
         str | None,
         typer.Option(
@@ -83,6 +85,7 @@ def create_index(
         bits,
         features=features,
         texts=None if texts is None else text_features,
+        layout=code_layout,
         random_state=random_state,
     )
     with handle_interrupt():
@@ -92,6 +95,7 @@ def create_index(
             recipe,
             texts=texts,
             key=key,
+            layout=code_layout,
             fit_sample=fit_sample,
             random_state=random_state,
             skip_broken=on_error is OnError.skip,
@@ -111,6 +115,7 @@ def add_to_index(
     source: Source,
     texts: Captions = None,
     key: Key = None,
+    code_layout: Layout = None,
     on_error: OnBroken = OnError.stop,
 ) -> None:
     """Add images, vectors or codes, encoded by the collection's feature and hasher; all or none."""
@@ -119,7 +124,9 @@ def add_to_index(
 
     with handle_interrupt(), store.open(name) as collection:
         skip_broken = on_error is OnError.skip
-        n = add_from(collection, source, texts=texts, key=key, skip_broken=skip_broken)
+        n = add_from(
+            collection, source, texts=texts, key=key, layout=code_layout, skip_broken=skip_broken
+        )
         echo(f"{name}: {n:,} items added, {len(collection):,} in total.")
 
 
@@ -132,6 +139,8 @@ def remove_from_index(
     """Remove items by id, or all that meet a condition."""
     from bittern import store
 
+    if bool(id) == (where is not None):
+        raise InputError("index remove: give --id or --where, one of the two.")
     with store.open(name) as collection:
         n = collection.delete(id or None, where=where)
         echo(f"{name}: {n:,} items removed, {len(collection):,} left.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import echo
 
-from bittern.cli.app import app
+from bittern.cli.app import Layout, app
 from bittern.cli.fit import Key
 from bittern.cli.index import Place, Where
 from bittern.errors import InputError
@@ -49,6 +49,7 @@ def search(
         Path | None, typer.Option(help="File of codes, as 'evaluate' reads, for --row.")
     ] = None,
     key: Key = None,
+    code_layout: Layout = None,
     k: Annotated[int, typer.Option("-k", help="Number of results.")] = 20,
     radius: Annotated[
         int | None, typer.Option(help="Return all items within this distance instead.")
@@ -69,6 +70,7 @@ def search(
     with store.open(name, read_only=True) as collection:
         if row is not None:
             files: dict[str, Any] = {"vectors": vectors, "codes": codes, "key": key}
+            files["layout"] = code_layout
             found = queries.search_by_row(collection, row, **files, **wanted)
         elif text is not None:
             found = queries.search_by_text(collection, text, **wanted)

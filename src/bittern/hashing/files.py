@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from bittern import inputs
-from bittern.checks import PositionArray, check_count, check_labels
+from bittern.checks import PositionArray, check_count
 from bittern.codes import MAX_BITS, Codes
-from bittern.errors import FileError, InputError
+from bittern.errors import InputError
 from bittern.hashing.base import CodeLearner
 from bittern.hashing.crossmodal.base import CrossModalHasher
 from bittern.inputs import VectorFile
@@ -63,12 +63,8 @@ def read_targets(labels: Path | None, tags: Path | None, beside: VectorFile) -> 
         return next(({kind: y} for kind, y in own.items() if y is not None), {})
     kind, path = ("labels", labels) if labels is not None else ("tags", tags)
     assert path is not None
-    y = inputs.read_labels(path) if kind == "labels" else inputs.read_tags(path)
+    y = inputs.read_classes(path, "--tags") if kind == "labels" else inputs.read_tags(path)
     y = y.toarray() if hasattr(y, "toarray") else y
-    if kind == "labels":
-        y = check_labels(y, f"{path}: labels")
-    elif y.ndim != 2 or not np.isin(y, (0, 1)).all():
-        raise FileError(f"{path}: tags must be 2-D (n, n_tags), booleans or 0/1.")
     if y.shape[0] != len(beside):
         raise InputError(
             f"--{kind}: {path} has {y.shape[0]:,} rows, but {beside.path} has {len(beside):,}."

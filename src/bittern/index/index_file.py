@@ -64,10 +64,10 @@ def read(path: str | os.PathLike[str], *, mmap: bool) -> StoredIndex:
     with reading(source, "index"):
         stored = stored_arrays(source)
         if not {HEAD, "words", "ids"} <= set(stored):
-            raise FileError(f"{source}: not an index that save() wrote.")
+            raise FileError(f"{source}: is not a saved index.")
         head = json.loads(stored[HEAD].load().tobytes())
         if head.get("format") != FORMAT:
-            raise FileError(f"{source}: not an index that save() wrote.")
+            raise FileError(f"{source}: is not a saved index.")
         check_version(source, head.get("version"), VERSION)
         arrays = {name: _read(array, mmap) for name, array in stored.items() if name != HEAD}
         with restoring(source):

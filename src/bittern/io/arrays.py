@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import os
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -14,13 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import FileError
-from bittern.extras import import_extra
-from bittern.io.files import existing_file, reading
+from bittern.io import npz
+from bittern.io.csv_columns import read_columns
+from bittern.io.files import existing_file
 from bittern.io.hdf5 import stored_datasets
-from bittern.io.npz import stored_arrays
+from bittern.io.kinds import (
+    IS_CSV,
+    IS_HDF5,
+    IS_MATLAB,
+    IS_NPY,
+    IS_NPZ,
+    IS_PARQUET,
+    IS_TORCH,
+    array_kind,
+)
+from bittern.io.matlab import read_mat, stored_matrices
+from bittern.io.named_array import NamedArray, named
+from bittern.io.parquet import parquet_columns
+from bittern.io.torch_files import read_tensors
 from bittern.registry import Registry
 
 MOST_LISTED = 12
+COLUMNAR = (".parquet", ".csv", ".tsv")
 # Usual names of arrays, in the order in which they are looked for.
 VECTORS = ("vectors", "embeddings", "embedding", "features", "feat", "X", "x", "data")
 LABELS = ("labels", "label", "y", "classes", "class", "targets", "target")
@@ -29,22 +45,8 @@ IDS = ("ids", "id")
 TEXTS = ("texts", "text", "captions", "caption")
 CLASS_NAMES = ("class_names", "label_names", "names")
 TAG_NAMES = ("tag_names", "words")
+NUMBERED = re.compile(r"(.*?)([0-9]+)")  # x0, x1, … are the columns of one array
 OTHERS = {*LABELS, *TAGS, *IDS, *TEXTS, *CLASS_NAMES, *TAG_NAMES}
-
-
-@dataclass(frozen=True, slots=True)
-class NamedArray:
-    """An array in a file, and how to read it."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str  # for display
-    kind: str  # "numbers", "text" or "other"
-    is_discrete: bool  # whole numbers, booleans or text
-    read: Callable[[], NDArray[Any]]
-
-    def __str__(self) -> str:
-        return f"{self.dtype} ({', '.join(map(str, self.shape))})"
 
 
 class ArrayTable(Registry[NamedArray]):
@@ -76,7 +78,7 @@ class ArrayTable(Registry[NamedArray]):
     def hint(self, option: str) -> str:
         """A hint for vectors that are spread over columns; may be empty."""
         columns = [name for name, s in self.items() if s.kind == "numbers" and len(s.shape) == 1]
-        several = len(columns) > 1 and self.path.suffix == ".parquet"
+        several = len(columns) > 1 and self.path.suffix.lower() in COLUMNAR
         return f"; for one number per column pass a pattern like {option}'x*'" if several else ""
 
     def vectors(self, name: str | None, option: str) -> NamedArray:
@@ -105,6 +107,8 @@ class ArrayTable(Registry[NamedArray]):
         likely = usual or [name for name in candidates if name not in OTHERS] or list(candidates)
         if len(likely) == 1:
             return candidates[likely[0]]
+        if not likely and (joined := self.numbered_columns()):
+            return joined
         rule = "several arrays may be the vectors" if likely else "no array is 2-D numbers"
         hint = f"; choose one, like {option}{likely[0]!r}" if likely else self.hint(option)
         raise FileError(f"{self.path}: {rule}{hint}; the file has {self.listed()}.")
@@ -120,148 +124,134 @@ class ArrayTable(Registry[NamedArray]):
                 f"but matches {', '.join(s.name for s in chosen) or 'nothing'}; "
                 f"the file has {self.listed()}."
             )
-        shape = (chosen[0].shape[0], len(chosen))
-        return NamedArray(
-            pattern,
-            shape,
-            chosen[0].dtype,
-            "numbers",
-            False,
-            lambda: np.column_stack([stored.read() for stored in chosen]),
-        )
+        return _joined(pattern, chosen)
+
+    def numbered_columns(self) -> NamedArray | None:
+        """The columns x0, x1, … as one 2-D array in the order of their numbers.
+
+        None unless just one name is numbered so, all are numbers, and none is missing.
+        """
+        if self.path.suffix.lower() not in COLUMNAR:
+            return None
+        families: dict[str, dict[int, NamedArray]] = {}
+        for name, stored in self.items():
+            if (match := NUMBERED.fullmatch(name)) and len(stored.shape) == 1:
+                families.setdefault(match[1], {})[int(match[2])] = stored
+        found = {name: columns for name, columns in families.items() if len(columns) > 1}
+        if len(found) != 1:
+            return None
+        ((name, columns),) = found.items()
+        chosen = [columns[i] for i in sorted(columns)]
+        is_whole = max(columns) - min(columns) + 1 == len(columns)
+        is_numeric = all(stored.kind == "numbers" for stored in chosen)
+        return _joined(f"{name}*", chosen) if is_whole and is_numeric else None
+
+    def only_matrix(self) -> NamedArray | None:
+        """The array of numbers with several rows and columns, if there is just one."""
+        numeric = [s for s in self.values() if s.kind == "numbers" and len(s.shape) == 2]
+        found = [s for s in numeric if min(s.shape) > 1]
+        return found[0] if len(found) == 1 else None
+
+
+def _joined(name: str, columns: list[NamedArray]) -> NamedArray:
+    """1-D arrays of the same length as the columns of one."""
+    return NamedArray(
+        name,
+        (*columns[0].shape, len(columns)),
+        columns[0].dtype,
+        "numbers",
+        False,
+        lambda: np.column_stack([stored.read() for stored in columns]),
+        tuple(stored.name for stored in columns),
+    )
 
 
 def open_table(path: Path) -> ArrayTable:
     """The arrays of a file, or of the one file or the ``.npy`` files in a folder."""
     if path.is_dir():
-        found = sorted(p for p in path.iterdir() if p.suffix.lower() in OPENERS and p.is_file())
+        found = sorted(p for p in path.iterdir() if p.suffix.lower() in IN_FOLDERS and p.is_file())
         if len(found) > 1 and all(p.suffix == ".npy" for p in found):
             return ArrayTable(path, {p.stem: _numpy(p)[p.stem] for p in found})
         if len(found) != 1:
             listed = ", ".join(p.name for p in found) or "none"
             raise FileError(
-                f"{path}: expected one file of arrays ({', '.join(OPENERS)}), found {listed}; "
+                f"{path}: expected one file of arrays ({', '.join(IN_FOLDERS)}), found {listed}; "
                 "give the path of the file."
             )
         path = found[0]
     source = existing_file(path)
-    if source.suffix.lower() not in OPENERS:
-        raise FileError(f"{source}: {OPENERS.refusal(source.suffix)}")
-    return ArrayTable(source, OPENERS[source.suffix.lower()](source))
+    return ArrayTable(source, OPENERS[array_kind(source)](source))
 
 
-def _entry(name: str, shape: tuple[int, ...], dtype: Any, read: Callable[[], Any]) -> NamedArray:
-    kinds = {**dict.fromkeys("biuf", "numbers"), **dict.fromkeys("USOT", "text")}
-    shown = "text" if kinds.get(dtype.kind) == "text" else str(dtype)
-    kind = "other" if dtype.names else kinds.get(dtype.kind, "other")
-    return NamedArray(name, shape, shown, kind, kind != "other" and dtype.kind != "f", read)
+class ArrayFile:
+    """The arrays of one file by name, each loaded into memory; the array of an ``.npy`` is ''.
+
+    Only the array that is asked for is read and checked, if the format allows it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = existing_file(path)
+        self.kind = array_kind(self.path)
+        self.table = None if self.kind in NUMPY else open_table(self.path)
+        self.names = npz.array_names(self.path) if self.table is None else list(self.table)
+
+    def load(self, name: str) -> NDArray[Any]:
+        """An array in this machine's byte order."""
+        if self.table is None:
+            return npz.to_native(npz.stored_array(self.path, name).load())
+        return npz.to_native(np.asarray(self.table[name].read()))
 
 
 def _numpy(path: Path) -> dict[str, NamedArray]:
     return {
-        name: _entry(name, array.shape, array.dtype, array.read)
-        for name, array in stored_arrays(path).items()
+        name: named(name, array.shape, array.dtype, array.read)
+        for name, array in npz.stored_arrays(path).items()
     }
 
 
 def _hdf5(path: Path) -> dict[str, NamedArray]:
     return {
-        name: _entry(name, found.shape, found.dtype, found.read)
+        name: named(name, found.shape, found.dtype, found.read)
         for name, found in stored_datasets(path).items()
     }
 
 
-def _parquet(path: Path) -> dict[str, NamedArray]:
-    parquet = import_extra("pyarrow.parquet", f"{path}: Parquet")
-    with reading(path, "Parquet file"), parquet.ParquetFile(path) as file:
-        schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        if n_rows < 0 or file.metadata.num_row_groups < 0:
-            raise FileError(f"{path}: has the impossible number of {n_rows} rows.")
-        fields = {name: schema.field(name).type for name in schema.names}
-        return {name: _parquet_entry(path, name, kind, n_rows) for name, kind in fields.items()}
+def _matlab(path: Path) -> dict[str, NamedArray]:
+    return {
+        name: named(name, shape, dtype, lambda name=name: read_mat(path, [name])[name])  # type: ignore[misc]
+        for name, (shape, dtype) in stored_matrices(path).items()
+    }
 
 
-def _parquet_entry(path: Path, name: str, kind: Any, n_rows: int) -> NamedArray:
-    """A column: numbers, text, or rows of numbers of the same length."""
-    from pyarrow import types
-
-    is_rows = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    inner = kind.value_type if is_rows else kind
-    is_number = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)
-    is_text = types.is_string(inner) or types.is_large_string(inner) or types.is_dictionary(inner)
-    if is_rows and is_number:
-        read = partial(_parquet_rows, path, name)
-        width = kind.list_size if types.is_fixed_size_list(kind) else read().shape[1]
-        return NamedArray(
-            name, (n_rows, width), str(inner), "numbers", types.is_integer(inner), read
-        )
-    known = "numbers" if is_number else "text" if is_text and not is_rows else "other"
-    is_discrete = known == "text" or (is_number and not types.is_floating(inner))
-    return NamedArray(
-        name,
-        (n_rows,),
-        "text" if known == "text" else str(kind),
-        known,
-        is_discrete,
-        partial(_parquet_column, path, name),
-    )
+def _in_memory(
+    read: Callable[[Path], dict[str, NDArray[Any]]], path: Path
+) -> dict[str, NamedArray]:
+    """The arrays of a format that can only be read as a whole."""
+    return {
+        name: named(name, array.shape, array.dtype, partial(_itself, array))
+        for name, array in read(path).items()
+    }
 
 
-def _parquet_chunk(path: Path, name: str) -> Any:
-    import pyarrow.parquet as parquet
-
-    with reading(path, "Parquet file"), parquet.ParquetFile(path) as file:
-        column = file.read([name]).column(0)
-        column.validate(full=True)
-        if len(column) != file.metadata.num_rows:
-            raise FileError(
-                f"{path}: '{name}' has {len(column)} rows, "
-                f"but the file's header says {file.metadata.num_rows}."
-            )
-        return column.combine_chunks()
-
-
-def _parquet_rows(path: Path, name: str) -> NDArray[Any]:
-    """Lists of the same length as a 2-D array."""
-    rows = _parquet_chunk(path, name)
-    with reading(path, "Parquet file"):
-        flat = rows.flatten()
-        if rows.null_count or flat.null_count or (len(rows) and len(flat) % len(rows)):
-            raise FileError(
-                f"{path}: the rows of '{name}' must have one length and no missing values."
-            )
-        width = len(flat) // len(rows) if len(rows) else 0
-        lengths = rows.value_lengths().to_numpy(zero_copy_only=False)
-        if (lengths != width).any():
-            raise FileError(
-                f"{path}: the rows of '{name}' must have one length and no missing values."
-            )
-        numbers: NDArray[Any] = flat.to_numpy(zero_copy_only=False)
-        return numbers.reshape(len(rows), width)
-
-
-def _parquet_column(path: Path, name: str) -> NDArray[Any]:
-    """Numbers or text; with missing values, an array of objects and None."""
-    column = _parquet_chunk(path, name)
-    with reading(path, "Parquet file"):
-        if column.null_count:
-            return np.array(column.to_pylist(), dtype=object)
-        return np.asarray(column.to_numpy(zero_copy_only=False))
+def _itself(array: NDArray[Any]) -> NDArray[Any]:
+    return array
 
 
 def modules_to_read(*paths: Path | None) -> dict[str, tuple[str, ...]]:
     """The optional modules that reading each file needs, by its ending."""
-    modules = {".parquet": ("pyarrow",), ".h5": ("h5py",), ".hdf5": ("h5py",)}
+    torch, hdf5 = ("torch",), ("h5py",)
+    modules = {".parquet": ("pyarrow",), ".h5": hdf5, ".hdf5": hdf5, ".pt": torch, ".pth": torch}
     return {str(path): modules.get(path.suffix.lower(), ()) for path in paths if path is not None}
 
 
-OPENERS: Registry[Callable[[Path], dict[str, NamedArray]]] = Registry(
-    "kind of array file",
-    {
-        ".npy": _numpy,
-        ".npz": _numpy,
-        ".parquet": _parquet,
-        ".h5": _hdf5,
-        ".hdf5": _hdf5,
-    },
-)
+NUMPY = (IS_NPY, IS_NPZ)
+IN_FOLDERS = (".npy", ".npz", ".parquet", ".h5", ".hdf5")  # CSV files there are about the arrays
+OPENERS: dict[str, Callable[[Path], dict[str, NamedArray]]] = {
+    IS_NPY: _numpy,
+    IS_NPZ: _numpy,
+    IS_PARQUET: parquet_columns,
+    IS_HDF5: _hdf5,
+    IS_MATLAB: _matlab,
+    IS_TORCH: partial(_in_memory, read_tensors),
+    IS_CSV: partial(_in_memory, read_columns),
+}

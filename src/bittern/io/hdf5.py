@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from bittern.errors import FileError
 from bittern.extras import import_extra
 from bittern.io.files import existing_file, reading, refuse_excess
+from bittern.io.kinds import HDF5, HDF5_PLACES
 
-SIGNATURE = b"\x89HDF\r\n\x1a\n"  # at byte 0, 512, 1024, 2048, …
 REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("index", "<u4")])
 OBJECT = struct.Struct("<HH4xQ")
 DEFLATE = 1  # HDF5's number for the gzip filter
@@ -57,9 +57,9 @@ class StoredDataset:
 def is_hdf5(path: Path) -> bool:
     """Whether the file has HDF5's signature where one may be."""
     with path.open("rb") as file:
-        for start in (0, 512, 1024, 2048):
+        for start in HDF5_PLACES:
             file.seek(start)
-            if file.read(len(SIGNATURE)) == SIGNATURE:
+            if file.read(len(HDF5)) == HDF5:
                 return True
     return False
 

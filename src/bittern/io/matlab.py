@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from bittern.errors import FileError
 from bittern.io.files import existing_file, reading, refuse_excess
 from bittern.io.hdf5 import stored_datasets
+from bittern.io.kinds import MATLAB_VERSIONS
 from bittern.io.npz import require_names
 
 HEADER = 128  # bytes: text, version, byte order
-VERSIONS = {b"\x00\x01IM": 5, b"\x01\x00MI": 5, b"\x00\x02IM": 7, b"\x02\x00MI": 7}
 INT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 5, 6, 14, 15
 STORED = {
     1: "i1",
@@ -65,7 +65,7 @@ def matlab_version(path: Path) -> int | None:
     """The version in the file's header: 5, or 7 for 7.3 (HDF5); None for any other file."""
     with existing_file(path).open("rb") as file:
         head = file.read(HEADER)
-    return VERSIONS.get(head[-4:]) if len(head) == HEADER else None
+    return MATLAB_VERSIONS.get(head[-4:]) if len(head) == HEADER else None
 
 
 def read_mat(path: Path, needed: Sequence[str]) -> dict[str, NDArray[Any]]:
@@ -83,10 +83,7 @@ def read_mat(path: Path, needed: Sequence[str]) -> dict[str, NDArray[Any]]:
 
 def read_matrices(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
     """The wanted variables that the file has; others are skipped unread."""
-    if matlab_version(path) != 5:
-        raise FileError(f"{path}: is not a MATLAB 5 file.")
-    content = memoryview(np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]
-    order = "<" if bytes(content[126:128]) == b"IM" else ">"
+    content, order = _content(path)
     found: dict[str, NDArray[Any]] = {}
     with reading(path, "MATLAB 5 file"):
         for name, matrix in variables_in(path, content, order, wanted):
@@ -96,10 +93,21 @@ def read_matrices(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]
     return found
 
 
+def stored_matrices(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and type of each matrix of real numbers; the numbers themselves are not read."""
+    if matlab_version(path) == 7:
+        found = stored_datasets(path)
+        return {name: (found[name].shape[::-1], found[name].dtype) for name in found}
+    content, order = _content(path)
+    with reading(path, "MATLAB 5 file"):
+        heads = [_head(matrix, order) for _, matrix in variables_in(path, content, order, None)]
+    return {name: about for name, about in heads if about is not None}
+
+
 def variables_in(
-    path: Path, content: memoryview, order: str, wanted: Collection[str]
+    path: Path, content: memoryview, order: str, wanted: Collection[str] | None
 ) -> Iterator[tuple[str, memoryview]]:
-    """Name and content of each wanted matrix."""
+    """Name and content of each wanted matrix; None gives all of them, perhaps cut short."""
     position = HEADER
     while position < len(content):
         element = element_at(content, position, order)
@@ -107,13 +115,14 @@ def variables_in(
         position = element.end
         if element.kind == COMPRESSED:
             position = min(position, _unpadded_end(element))
-            if _name(_unpacked(path, matrix, order, PREFIX), order) not in wanted:
+            prefix = _unpacked(path, matrix, order, PREFIX)
+            if wanted is not None and _name(prefix, order) not in wanted:
                 continue
-            matrix = _unpacked(path, matrix, order)
+            matrix = prefix if wanted is None else _unpacked(path, matrix, order)
         elif element.kind != MATRIX:
             raise ValueError(f"an element of type {element.kind} where a variable should be")
         name = _name(matrix, order)
-        if name in wanted:
+        if name if wanted is None else name in wanted:
             yield name, matrix
 
 
@@ -138,6 +147,14 @@ def _matlab_73(source: Path, needed: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Transpose a matrix, because HDF5 stores MATLAB's columns as rows."""
     stored = stored_datasets(source)
     return {name: stored[name].read().T for name in needed if name in stored}
+
+
+def _content(path: Path) -> tuple[memoryview, str]:
+    """The bytes of a MATLAB 5 file, and their order."""
+    if matlab_version(path) != 5:
+        raise FileError(f"{path}: is not a MATLAB 5 file.")
+    content = memoryview(np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]
+    return content, "<" if bytes(content[126:128]) == b"IM" else ">"
 
 
 def _unpadded_end(element: Element) -> int:
@@ -172,6 +189,19 @@ def _name(matrix: memoryview, order: str) -> str:
         return ""  # MATLAB's objects have neither
     name = element_at(matrix, dims.end, order)
     return bytes(name.content).decode("latin1") if name.kind == INT8 else ""
+
+
+def _head(
+    matrix: memoryview, order: str
+) -> tuple[str, tuple[tuple[int, ...], np.dtype[Any]] | None]:
+    """Name, shape and type of a matrix; None if it is not one of real numbers."""
+    flags = element_at(matrix, 0, order)
+    dims = element_at(matrix, flags.end, order)
+    flag = int(np.frombuffer(flags.content, f"{order}u4")[0])
+    shape = tuple(np.frombuffer(dims.content, f"{order}i4").tolist())
+    if flag & 0xFF not in CLASSES or flag & COMPLEX or len(shape) != 2:
+        return _name(matrix, order), None
+    return _name(matrix, order), (shape, np.dtype(CLASSES[flag & 0xFF]))
 
 
 def _numbers(path: Path, name: str, matrix: memoryview, order: str) -> NDArray[Any]:

@@ -48,7 +48,7 @@ class ModelFormat:
         with reading(source, self._noun):
             stored = stored_arrays(source)
             if self.head not in stored:
-                raise FileError(f"{source}: not a {self._noun} that save() wrote.")
+                raise FileError(f"{source}: is not a saved {self._noun}.")
             head = json.loads(stored[self.head].load().tobytes())
             arrays = {name: array.load() for name, array in stored.items() if name != self.head}
             return self._decoded(self._unwrapped(head, source), arrays)
@@ -69,7 +69,7 @@ class ModelFormat:
         if self.title is None:
             return head
         if head.get("format") != self.title:
-            raise FileError(f"{source}: not a {self._noun} that save() wrote.")
+            raise FileError(f"{source}: is not a saved {self._noun}.")
         check_version(source, head.get("version"), self.version)
         return head["model"]
 

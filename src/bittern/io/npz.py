@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 
 from bittern.errors import FileError
 from bittern.io.files import atomic_write, existing_file, reading, refuse_excess
+from bittern.io.kinds import NPY, describe
 
-ZIP, NPY = (b"PK\x03\x04", b"PK\x05\x06"), b"\x93NUMPY"  # first bytes of files of arrays
 MOST_HEADER = 1 << 16  # bytes
 LOCAL_HEADER = 30  # bytes of a zip member's header before its name
 ZIP64_EXTRA = 20  # bytes that a size beyond 32 bits takes after the name
 PADDING = b"\x35\xd9"  # id of the extra field that aligns the numbers
+READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}  # by version
+READERS[3, 0] = npy.read_array_header_2_0  # the same, but names of fields may be any text
 ALIGNMENT = 64  # bytes, a line of the cache: mapped words must not straddle two
 
 
@@ -126,11 +128,6 @@ def to_native(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def begins_like_arrays(start: bytes) -> bool:
-    """Whether a file that starts with these bytes is an ``.npy`` or ``.npz`` file."""
-    return start.startswith((*ZIP, NPY))
-
-
 def write_aligned(archive: zipfile.ZipFile, file: BinaryIO, name: str, array: NDArray[Any]) -> None:
     """Write one array as ``np.savez`` does, its bytes aligned in the file so that it can be mapped.
 
@@ -189,12 +186,12 @@ def _header(source: Path, name: str, stream: IO[bytes]) -> tuple[Any, bool, np.d
     """Shape, order, dtype and length of a header; reads at most MOST_HEADER bytes."""
     head = io.BytesIO(stream.read(MOST_HEADER))
     if not head.getvalue().startswith(NPY):
-        raise ValueError("it starts like neither")
-    version = npy.read_magic(head)
-    if version == (1, 0):
-        shape, fortran, dtype = npy.read_array_header_1_0(head)
-    else:
-        shape, fortran, dtype = npy.read_array_header_2_0(head)
+        raise FileError(f"{source}: is {describe(source)}, not an .npy or .npz file.")
+    try:
+        read = READERS[npy.read_magic(head)]
+        shape, fortran, dtype = read(head)
+    except Exception as error:  # NumPy's parser raises anything, and speaks of its own insides
+        raise ValueError("its header is damaged") from error
     if dtype.hasobject:
         raise FileError(
             f"{source}: the array '{name}' holds pickled objects, which could run code; "

@@ -6,6 +6,7 @@ from bittern.metrics.names import METRICS, Metric, MetricName, parse
 from bittern.metrics.overlap import Overlap, truth_overlap
 from bittern.metrics.scores import DEFAULT_METRICS, Score, Scores, evaluate, evaluate_codes
 from bittern.metrics.similarity import rmse
+from bittern.metrics.systems import SystemScores, compare_systems
 
 __all__ = [
     "DEFAULT_METRICS",
@@ -16,6 +17,8 @@ __all__ = [
     "Overlap",
     "Score",
     "Scores",
+    "SystemScores",
+    "compare_systems",
     "evaluate",
     "evaluate_codes",
     "interpolated_pr_curve",

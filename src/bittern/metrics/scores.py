@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -14,6 +16,7 @@ from bittern.checks import Float64Array, check_count
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.extras import import_extra
+from bittern.metrics.latex import escaped, tabular
 from bittern.metrics.names import MetricName, can_break_ties, compute, parse
 from bittern.metrics.pooled import Pooled, interval, mean_of
 from bittern.metrics.precision import retrieved_at
@@ -206,9 +209,9 @@ class Scores(Mapping[str, Score]):
         return [
             [
                 name,
-                _number(score.mean),
-                _range(score.interval),
-                _range(score.spread),
+                shown_number(score.mean),
+                shown_range(score.interval),
+                shown_range(score.spread),
                 str(score.undefined) if score.undefined else "",
             ]
             for name, score in self.items()
@@ -216,17 +219,24 @@ class Scores(Mapping[str, Score]):
 
     def note(self) -> str:
         """Number of queries, and how many have nothing relevant or nothing within a radius."""
-        n = self._profile.n_queries
-        empty = int((self._profile.n_relevant == 0).sum())
-        sentence = f"{n:,} quer{'y' if n == 1 else 'ies'}."
-        if empty:
-            sentence += f" {empty:,} with nothing relevant: left out of means, kept in micro sums."
+        sentence = self.queries_note()
         lookups = sorted({s.name.radius for s in self.values() if s.name.radius is not None})
         for radius in lookups:
             found = retrieved_at(self._profile, None, radius).retrieved
             if nothing := int((found == 0).sum()):
                 sentence += f" {nothing:,} found nothing within radius {radius}."
         return sentence
+
+    def queries_note(self) -> str:
+        """Number of queries, and how many have nothing relevant."""
+        n, empty = self._profile.n_queries, self.n_empty
+        left_out = f" {empty:,} with nothing relevant: left out of means, kept in micro sums."
+        return f"{n:,} quer{'y' if n == 1 else 'ies'}.{left_out if empty else ''}"
+
+    @property
+    def n_empty(self) -> int:
+        """Number of queries with nothing relevant."""
+        return int((self._profile.n_relevant == 0).sum())
 
     def __str__(self) -> str:
         lines = aligned([list(HEADER), *self.rows()])
@@ -246,7 +256,7 @@ class Scores(Mapping[str, Score]):
     def to_frame(self) -> pandas.DataFrame:
         """A pandas table, one row per metric."""
         frames = import_extra("pandas", "Scores.to_frame()")
-        return frames.DataFrame(self._records()).set_index("metric")
+        return frames.DataFrame(self.records()).set_index("metric")
 
     def to_json(self, **options: Any) -> str:
         """JSON text, one object per metric; undefined values are null."""
@@ -255,11 +265,9 @@ class Scores(Mapping[str, Score]):
 
     def to_csv(self) -> str:
         """Comma-separated text, one line per metric, at full precision."""
-        records = self._records()
-        lines = [["" if x != x else str(x) for x in record.values()] for record in records]
-        return "".join(",".join(line) + "\n" for line in [list(records[0]), *lines])
+        return comma_separated(self.records())
 
-    def _records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, Any]]:
         """The columns of each metric; NaN where there is no value."""
         return [
             {
@@ -277,30 +285,29 @@ class Scores(Mapping[str, Score]):
 
     def to_latex(self) -> str:
         """A LaTeX tabular that needs the package booktabs."""
-        rows = [" & ".join(map(_latex, row)) + r" \\" for row in self.rows()]
-        head = " & ".join(HEADER).replace("%", r"\%") + r" \\"
-        return "\n".join(
-            [
-                r"\begin{tabular}{lrrrr}",
-                r"\toprule",
-                head,
-                r"\midrule",
-                *rows,
-                r"\bottomrule",
-                r"\end{tabular}",
-                "",
-            ]
-        )
+        return tabular(HEADER, [list(map(escaped, row)) for row in self.rows()])
 
 
-def _number(value: float) -> str:
+def shown_number(value: float) -> str:
+    """A score as tables show it."""
     return "undefined" if np.isnan(value) else f"{value:.4f}"
 
 
-def _range(pair: tuple[float, float] | None) -> str:
+def shown_range(pair: tuple[float, float] | None) -> str:
+    """An interval as tables show it; empty if there is none."""
     if pair is None or np.isnan(pair).any():
         return ""
     return f"[{pair[0]:.4f}, {pair[1]:.4f}]"
+
+
+def comma_separated(records: list[dict[str, Any]]) -> str:
+    """A line for each record under a header, in full; NaN is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({key: "" if value != value else value for key, value in record.items()})
+    return text.getvalue()
 
 
 def aligned(rows: list[list[str]], n_left: int = 1) -> list[str]:
@@ -313,10 +320,6 @@ def aligned(rows: list[list[str]], n_left: int = 1) -> list[str]:
         )
         for row in rows
     ]
-
-
-def _latex(cell: str) -> str:
-    return cell.replace("_", r"\_").replace("%", r"\%")
 
 
 def with_nulls(value: Any) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bittern.extras import LITE0_WEIGHTS, import_extra
 from bittern.io.files import existing_file, reading
-from bittern.io.torch_files import read_tensors
+from bittern.io.old_torch import read_tensors
 
 STEM, HEAD, EXPANSION = 32, 1280, 6
 CEILING = 6.0  # rectifiers clip there

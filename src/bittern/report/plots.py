@@ -6,7 +6,7 @@ The page has its own SVG figures (``bittern.report.figures``), which cannot be P
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,34 @@ def draw_pr_curves(
     )
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02), title=title)
     axes.legend(frameon=False)
+    _save(figure, path)
+
+
+def draw_pr_curves_of_systems(
+    path: str | os.PathLike[str], curves: Mapping[str, tuple[Curve, Curve]]
+) -> None:
+    """Draw the micro and the interpolated curve of each system, in two panels with one legend."""
+    figure, panels = _blank(path, n_panels=2)
+    titles = ("micro, by radius", "interpolated, mean over queries")
+    for i, (axes, title) in enumerate(zip(panels, titles, strict=True)):
+        for j, (name, both) in enumerate(curves.items()):
+            curve = both[i]
+            defined = ~np.isnan(curve.precision)
+            few = defined.sum() <= 129
+            axes.plot(
+                curve.recall[defined],
+                curve.precision[defined],
+                marker=MARKERS[j % len(MARKERS)] if few else "",
+                ms=3,
+                lw=1.2,
+                label=name,
+                clip_on=False,
+                **_look(j),
+            )
+        axes.set(xlabel="recall", xlim=(0, 1), ylim=(0, 1), title=title)
+    panels[0].set_ylabel("precision")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, loc="outside lower center", ncols=4)
     _save(figure, path)
 
 
@@ -126,16 +154,26 @@ def figure_format(path: str | os.PathLike[str]) -> str:
     return kind
 
 
-def _blank(path: str | os.PathLike[str]) -> tuple[Any, Any]:
-    """A figure without a display or global state; checks the ending of the path first."""
+def _blank(path: str | os.PathLike[str], n_panels: int = 1) -> tuple[Any, Any]:
+    """A figure without a display or global state; checks the ending of the path first.
+
+    Several panels share their axis of precision.
+    """
     from matplotlib.figure import Figure
 
     figure_format(path)
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    return figure, axes
+    figure = Figure(figsize=(6 if n_panels == 1 else 4 * n_panels, 4), layout="constrained")
+    panels = figure.subplots(1, n_panels, sharey=True, squeeze=False)[0]
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+    return figure, panels[0] if n_panels == 1 else panels
+
+
+def _look(i: int) -> dict[str, Any]:
+    """Colour and line of the i-th system."""
+    line = "-" if i < len(MORE_COLOURS) else ":"
+    return {"color": MORE_COLOURS[i % len(MORE_COLOURS)], "ls": line}
 
 
 def _save(figure: Any, path: str | os.PathLike[str]) -> None:
@@ -158,9 +196,8 @@ def _draw_method(axes: Any, i: int, rows: list[Row], places: list[float]) -> Non
         places,
         values,
         yerr=[[max(0.0, x) for x in low], [max(0.0, x) for x in high]],
-        color=MORE_COLOURS[i % len(MORE_COLOURS)],
         marker=MARKERS[i % len(MARKERS)],
-        ls="-" if i < len(MORE_COLOURS) else ":",
+        **_look(i),
         ms=4,
         lw=1,
         elinewidth=0.8,

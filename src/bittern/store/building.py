@@ -48,6 +48,7 @@ def build_collection(
     *,
     texts: Texts | None = None,
     key: str | None = None,
+    layout: str | None = None,
     fit_sample: int = 20_000,
     random_state: int = 0,
     skip_broken: bool = False,
@@ -60,8 +61,9 @@ def build_collection(
 
     A file of vectors or codes may have more for each row: ``ids`` (whole numbers; other ids become
     the metadata ``name``), ``labels``, ``paths`` and other columns, which become metadata.  ``key``
-    names the array of vectors.  Codes need no hasher; with the fitted one that made them, vectors
-    can be searched for.
+    names the array of vectors.  ``layout`` says that a file holds codes of another program, and how
+    (see :mod:`bittern.io.code_layouts`).  Codes need no hasher; with the fitted one that made
+    them, vectors can be searched for.
 
     With a cross-modal hasher, ``texts`` names a file of captions such as ``"captions.csv"``, or is
     the suffix of a text file beside each image (see :mod:`bittern.data.caption_files`), and
@@ -73,7 +75,7 @@ def build_collection(
     is a draft, which records its source and settings, until it is complete.
     """
     place, folder_or_file = os.fspath(place), Path(source)
-    _check_recipe(recipe, folder_or_file, texts)
+    _check_recipe(recipe, folder_or_file, texts, layout)
     _require_extras(place, folder_or_file, recipe)
     settings = {  # named like the options of the command line
         "from": str(folder_or_file.resolve()),
@@ -83,14 +85,21 @@ def build_collection(
         "fit-sample": None if recipe.is_fitted else fit_sample,
         "random-state": None if recipe.is_fitted else random_state,
     }
-    if key is not None:
-        settings["key"] = key
+    for option, value in (("key", key), ("code-layout", layout)):
+        if value is not None:
+            settings[option] = value
     if texts is not None:
         settings |= {"texts": os.fspath(texts), "text-features": recipe.names().get("texts")}
     _check_resumable(place, settings)
     with _resume_message(), _feature_file(place) as feature_file:
         items = read_source(
-            folder_or_file, recipe, feature_file, texts=texts, key=key, skip_broken=skip_broken
+            folder_or_file,
+            recipe,
+            feature_file,
+            texts=texts,
+            key=key,
+            layout=layout,
+            skip_broken=skip_broken,
         )
         rows = np.arange(0)
         if not recipe.is_fitted:
@@ -142,16 +151,18 @@ def choose_recipe(
     *,
     features: str | None = None,
     texts: str | None = None,
+    layout: str | None = None,
     random_state: int = 0,
 ) -> Recipe:
     """The recipe for a source: a fitted hasher from a file, one by name, or none for codes.
 
-    A hasher that ends in ``.npz`` is a file.  ``features`` are for a folder of images.
+    A hasher that ends in ``.npz`` is a file.  ``features`` are for a folder of images, and
+    ``layout`` is for a file of codes of another program.
     """
     used = features if source.is_dir() else None
     if hasher is not None and hasher.endswith(".npz"):
         return load_recipe(hasher, n_bits=n_bits, features=used, texts=texts)
-    if source.is_file() and is_code_file(source):
+    if source.is_file() and is_code_file(source, layout):
         for option, value in (("--hasher", hasher), ("--bits", n_bits)):
             if value is not None:
                 raise InputError(
@@ -207,6 +218,7 @@ def add_from(
     *,
     texts: Texts | None = None,
     key: str | None = None,
+    layout: str | None = None,
     skip_broken: bool = False,
 ) -> int:
     """Add the images of a folder, or the vectors or codes of a file, all or none; returns how many.
@@ -215,13 +227,19 @@ def add_from(
     :func:`build_collection` does.
     """
     recipe, place = collection.recipe, collection.place
-    if recipe.hasher is None and not is_code_file(Path(source)):
+    if recipe.hasher is None and not is_code_file(Path(source), layout):
         raise InputError(f"{place}: has no hasher; add a file of codes.")
     if Path(source).is_dir() and recipe.features is None:
         raise InputError(f"{place}: was made from vectors; give a file of vectors.")
     with _feature_file(place) as feature_file:
         items = read_source(
-            Path(source), recipe, feature_file, texts=texts, key=key, skip_broken=skip_broken
+            Path(source),
+            recipe,
+            feature_file,
+            texts=texts,
+            key=key,
+            layout=layout,
+            skip_broken=skip_broken,
         )
         if len(items):
             codes = [items.encode(recipe, rows) for rows in _batches(len(items), "encoding")]
@@ -229,10 +247,10 @@ def add_from(
     return len(items)
 
 
-def _check_recipe(recipe: Recipe, source: Path, texts: Texts | None) -> None:
+def _check_recipe(recipe: Recipe, source: Path, texts: Texts | None, layout: str | None) -> None:
     """Raise InputError if the recipe lacks a part that this source needs."""
     if recipe.hasher is None:
-        if source.is_file() and is_code_file(source):
+        if source.is_file() and is_code_file(source, layout):
             return
         raise InputError("build_collection: the recipe needs a hasher.")
     if recipe.is_crossmodal and not recipe.is_fitted and (texts is None or recipe.texts is None):

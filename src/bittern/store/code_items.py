@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from bittern.checks import PositionArray
 from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.inputs import LABELS, RowTable, holds_codes
+from bittern.inputs import RowTable, holds_codes, read_codes
 from bittern.io import code_files
-from bittern.io.arrays import IDS, open_table
+from bittern.io.arrays import IDS, LABELS, open_table
 from bittern.store.base import Items
 from bittern.store.metadata import RESERVED
 from bittern.store.recipe import Recipe
@@ -58,16 +58,21 @@ class CodeItems:
         return hashlib.blake2b(known + self.codes.words.tobytes(), digest_size=16).hexdigest()
 
 
-def is_code_file(source: Path) -> bool:
-    """Whether it is a file of codes that this package wrote."""
+def is_code_file(source: Path, layout: str | None = None) -> bool:
+    """Whether it is a file of codes that this package wrote, or one of a layout that is given."""
+    if layout is not None:
+        return source.is_file()
     return source.suffix.lower() in (".npy", ".npz") and holds_codes(source)
 
 
-def read_code_items(source: Path, recipe: Recipe) -> CodeItems:
-    """The items of a file of codes; a hasher in the recipe must be the one that made them."""
+def read_code_items(source: Path, recipe: Recipe, layout: str | None = None) -> CodeItems:
+    """The items of a file of codes; a hasher in the recipe must be the one that made them.
+
+    ``layout`` is that of codes of other programs (see :mod:`bittern.io.code_layouts`).
+    """
     if recipe.is_crossmodal:
         raise InputError(f"{source}: holds codes; images and texts are stored from their vectors.")
-    codes = Codes.load(source)
+    codes = Codes.load(source) if layout is None else read_codes(source, layout=layout)
     if recipe.hasher is not None and not recipe.is_fitted:
         raise InputError(
             f"{source}: holds codes; give the fitted model that made them (--hasher FILE.npz), or "

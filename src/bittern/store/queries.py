@@ -110,6 +110,7 @@ def search_by_row(
     vectors: FilePath | None = None,
     codes: FilePath | None = None,
     key: str | None = None,
+    layout: str | None = None,
     to: str | None = None,
     k: int = 20,
     radius: int | None = None,
@@ -117,15 +118,21 @@ def search_by_row(
 ) -> Matches:
     """The items nearest to the item with id ``row``, or to that row of ``vectors`` or ``codes``.
 
-    These are files; ``key`` names the array of vectors.
+    These are files; ``key`` names the array of vectors, and ``layout`` says how codes are laid out
+    (see :mod:`bittern.io.code_layouts`), if that cannot be recognised.
     """
     where = _only(collection, to, where)
     if codes is not None:
-        code = _row_of(read_codes(codes), row, codes)
+        code = _row_of(read_codes(codes, layout=layout), row, codes)
+        if code.n_bits != collection.n_bits:
+            raise InputError(
+                f"{codes}: has codes of {code.n_bits} bits, but {collection.place} of "
+                f"{collection.n_bits}."
+            )
     elif vectors is not None:
         vector = _row_of(read_vectors(vectors, key=key), row, vectors)
         modality = IMAGE if collection.recipe.is_crossmodal else None
-        code = collection.recipe.encode(vector, "search: the row", modality=modality)
+        code = collection.recipe.encode(vector, f"{vectors}", modality=modality)
     else:
         code = collection.get([row]).codes
     return _nearest(collection, code, k, radius, where)

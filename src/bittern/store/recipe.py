@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -101,7 +102,15 @@ class Recipe:
             return hasher.encode(**{f"{modality}s": _rows(things, feature, name)})
         if modality is not None and modality != self._modality:
             raise InputError(f"{name}: this collection was not made from {modality}s.")
-        return hasher.encode(_rows(things, self.features, name))
+        rows = _rows(things, self.features, name)
+        shape = rows.shape if hasattr(rows, "shape") else np.shape(rows)
+        fitted_on, width = hasher.n_features_in_, math.prod(shape[1:])
+        if width != fitted_on:
+            raise InputError(
+                f"{name}: rows have {width:,} numbers, but {hasher.name} was fitted on rows of "
+                f"{fitted_on:,}."
+            )
+        return hasher.encode(rows)
 
     @property
     def _modality(self) -> str | None:

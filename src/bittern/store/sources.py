@@ -204,11 +204,13 @@ def read_source(
     *,
     texts: Texts | None = None,
     key: str | None = None,
+    layout: str | None = None,
     skip_broken: bool = False,
 ) -> Source:
     """The images of a folder, or the vectors or codes of a file; ``texts`` are of the images.
 
-    ``key`` names the array of vectors.  Features of images go to ``feature_file`` as they are
+    ``key`` names the array of vectors; ``layout`` says that a file holds codes, laid out so.
+    Features of images go to ``feature_file`` as they are
     computed, and are found there again.
     """
     if not source.exists():
@@ -217,10 +219,10 @@ def read_source(
         if recipe.features is None:
             raise InputError(f"{source}: images need a feature in the recipe.")
         items = _read_images(source, recipe.features, feature_file, skip_broken)
-    elif is_code_file(source):
+    elif is_code_file(source, layout):
         if texts is not None:
             raise InputError(f"{source}: holds codes; --texts go with images or their vectors.")
-        return read_code_items(source, recipe)
+        return read_code_items(source, recipe, layout)
     else:
         items = _read_vectors(source, key)
     if not recipe.is_crossmodal:

@@ -24,9 +24,9 @@ from bittern.io.arrays import (
     TAGS,
     TEXTS,
     ArrayTable,
-    NamedArray,
     open_table,
 )
+from bittern.io.named_array import NamedArray
 
 FIND = "find"  # look for the usual names
 CHOOSE = "vectors="  # how to choose among several

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bittern as bt
-from bittern.io.torch_files import MAGIC, VERSION, read_tensors
+from bittern.io.old_torch import MAGIC, VERSION, read_tensors
 
 torch = pytest.importorskip("torch")
 
