@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 BUDGET = 0.3  # seconds of NumPy's time; loading the kernels takes longer
 WORD = 4e-9  # seconds to compare a word of a query with a word of an item, and to count the result
 TIE = 1e-7  # seconds for a tie
-MOST_ITEMS = 1 << 18  # of a database: bounds the memory, a few megabytes for each query
+MOST_ITEMS = 1 << 20  # of a database: bounds the memory to 30 MB
 BLOCK = 1 << 20  # bytes of distances at a time
 
 Words = NDArray[np.uint64]  # (n_codes, n_words)
