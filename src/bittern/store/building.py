@@ -15,7 +15,7 @@ import numpy as np
 from bittern import store
 from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.features.extract import forget_parts
+from bittern.features.extraction import forget_parts
 from bittern.features.fitting import has_to_learn
 from bittern.hashing import load
 from bittern.hashing.crossmodal.base import CrossModalHasher
