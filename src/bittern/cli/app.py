@@ -24,6 +24,7 @@ from bittern.errors import BitternError, FileError, InputError
 if TYPE_CHECKING:
     from bittern.metrics import MetricName
 
+NO_CACHE = "cannot cache function"  # what numba says if no folder can be written
 LONGEST = 500  # characters of a summary
 COMPLETION = "_BITTERN_COMPLETE"  # the variable by which typer's completion asks
 
@@ -65,6 +66,13 @@ def main() -> None:
         _exit(str(error))
     except MemoryError:
         _exit("not enough memory; evaluate shards of the database and add their profiles.")
+    except RuntimeError as error:
+        if NO_CACHE not in str(error):
+            raise
+        _exit(
+            "compiled code cannot be kept, because no folder for it can be written; set the "
+            "variable NUMBA_CACHE_DIR to one that can."
+        )
     except OSError as error:
         _exit(f"{error.filename or 'the output'}: {error.strerror or error}.")
 

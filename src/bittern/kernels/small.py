@@ -1,10 +1,10 @@
 """Small work without compiled code: what some kernels compute, by NumPy alone.
 
 A process needs 0.8 s of processor time to load Numba and the kernels that an evaluation calls, and
-several seconds to compile them if it is the first on this machine.  NumPy is fifty times slower
+several seconds to compile them if it is the first on this machine.  NumPy is twenty times slower
 per pair of codes, but it is there at once.  So the first work of a process is done here, until it
-adds up to ``BUDGET``; from then on the kernels do everything.  Results are the same to the last
-bit, because counts are whole numbers, and the other sums have the same terms in the same order.
+adds up to a budget; from then on the kernels do everything.  Results are the same to the last bit,
+because counts are whole numbers, and the other sums have the same terms in the same order.
 
 The callers guarantee what they guarantee to the kernels.
 """
@@ -12,12 +12,15 @@ The callers guarantee what they guarantee to the kernels.
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 BUDGET = 0.3  # seconds of NumPy's time; loading the kernels takes longer
+FIRST_BUDGET = 1.0  # the same if no kernel was compiled yet
 WORD = 4e-9  # seconds to compare a word of a query with a word of an item, and to count the result
 TIE = 1e-7  # seconds for a tie
 MOST_ITEMS = 1 << 20  # of a database: bounds the memory to 30 MB
@@ -27,7 +30,21 @@ Words = NDArray[np.uint64]  # (n_codes, n_words)
 Integers = NDArray[np.int64]
 Values = NDArray[np.float64]
 
-_left = BUDGET
+_left: float | None = None  # None before the first work
+
+
+def use_kernels() -> None:
+    """Do even small work by kernels from now on."""
+    global _left
+    _left = -math.inf
+
+
+def is_compiled() -> bool:
+    """Whether kernels were compiled on this machine, as far as the usual places show."""
+    here = Path(__file__).parent
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    found = Path(given).glob(f"{here.name}_*/*.nbi") if given else here.glob("__pycache__/*.nbi")
+    return any(found)
 
 
 def is_small(seconds: float) -> bool:
@@ -37,9 +54,11 @@ def is_small(seconds: float) -> bool:
     nothing is small any more.
     """
     global _left
+    if _left is None:
+        _left = BUDGET if is_compiled() else FIRST_BUDGET
     _left -= seconds
     if _left < 0:
-        _left = -math.inf
+        use_kernels()
     return _left >= 0
 
 
