@@ -29,7 +29,6 @@ LONGEST = 500  # characters of a summary
 COMPLETION = "_BITTERN_COMPLETE"  # the variable by which typer's completion asks
 
 
-
 class PlainGroup(TyperGroup):
     """A group of commands that lists them as plain text, because rich takes 0.1 s to load."""
 

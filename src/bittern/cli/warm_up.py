@@ -86,7 +86,8 @@ def _summary(seconds: float) -> str:
     folders = sorted({kernel.stats.cache_path for kernel in kernels})
     files = [file for folder in folders for file in Path(folder).glob("*.nb[ci]")]
     size = sum(file.stat().st_size for file in files) / 1e6
-    what = f"Compiled {n} loops in {seconds:.0f} s." if n else "Everything is compiled already."
+    loops = "1 loop" if n == 1 else f"{n} loops"
+    what = f"Compiled {loops} in {seconds:.0f} s." if n else "Everything is compiled already."
     return f"{what} Compiled code takes {size:.1f} MB in {os.path.commonpath(folders)}."
 
 

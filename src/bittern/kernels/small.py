@@ -28,7 +28,6 @@ BLOCK = 1 << 20  # bytes of distances at a time
 
 Words = NDArray[np.uint64]  # (n_codes, n_words)
 Integers = NDArray[np.int64]
-Values = NDArray[np.float64]
 
 _left: float | None = None  # None before the first work
 
@@ -107,7 +106,7 @@ def shared_tags(query_masks: Words, planes: Words, graded: bool) -> NDArray[np.u
     return shared if graded else np.minimum(shared, 1)
 
 
-def sum_precisions(total: Integers, relevant: Integers, cutoffs: Integers) -> Values:
+def sum_precisions(total: Integers, relevant: Integers, cutoffs: Integers) -> NDArray[np.float64]:
     """What :func:`bittern.kernels.ties.sum_precisions` fills in."""
     before, found = (np.cumsum(side, axis=1) - side for side in (total, relevant))
     hit = np.nonzero((relevant > 0) & (before < cutoffs[:, None]))
@@ -119,7 +118,7 @@ def sum_precisions(total: Integers, relevant: Integers, cutoffs: Integers) -> Va
     return np.bincount(hit[0], terms, minlength=len(total)).astype(np.float64)
 
 
-def count_found(total: Integers, relevant: Integers, cutoffs: Integers) -> Values:
+def count_found(total: Integers, relevant: Integers, cutoffs: Integers) -> NDArray[np.float64]:
     """What :func:`bittern.kernels.ties.count_found` fills in."""
     after = np.cumsum(total, axis=1)
     whole = after <= cutoffs[:, None]
@@ -168,7 +167,7 @@ def _up_to(
     return near.astype(np.int64), row[near].astype(np.int32)
 
 
-def _harmonic_differences(low: Integers, high: Integers) -> Values:
+def _harmonic_differences(low: Integers, high: Integers) -> NDArray[np.float64]:
     """What :func:`bittern.kernels.ties.harmonic_difference` returns, for many at once."""
     total = np.zeros(len(low))
     is_long = high - low > 16
@@ -183,6 +182,6 @@ def _harmonic_differences(low: Integers, high: Integers) -> Values:
     return total
 
 
-def _correction(x: Values) -> Values:
+def _correction(x: NDArray[np.float64]) -> NDArray[np.float64]:
     s = 1.0 / (x * x)
     return s * (1 / 24 - s * (7 / 960 - s * (31 / 8064 - s * (127 / 30720))))
