@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from bittern.errors import BitternError, InputError, UnknownNameError
@@ -282,12 +283,11 @@ def register_all(registrations: Iterable[Registration]) -> None:
 
 
 def summary_of(path: str) -> str:
-    """First line of the docstring of ``package.module:Class``, read without importing the module."""
+    """First line of the docstring of ``package.module:Class``, without importing the module."""
     module, _, name = path.partition(":")
     spec = importlib.util.find_spec(module)
     assert spec is not None and spec.origin is not None, path
-    with open(spec.origin, encoding="utf-8") as file:
-        tree = ast.parse(file.read())
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
     (found,) = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name)
     return (ast.get_docstring(found) or "").partition("\n")[0]
 

@@ -45,8 +45,8 @@ def warm_up(
 ) -> None:
     """Compile the inner loops for this machine, so that no later command has to.
 
-    Small inputs need no compiled code. For larger ones, evaluation, search, hash tables and features
-    of images have loops that are compiled when they are first used, which takes seconds, and kept
+    Small inputs need no compiled code. For larger ones, evaluation, search, hash tables and image
+    features have loops that are compiled when they are first used, which takes seconds, and kept
     for later processes. This command uses each of them on random data. The folder of compiled code
     is the package's own, your cache folder, or what the variable NUMBA_CACHE_DIR says.
     """
