@@ -269,8 +269,9 @@ def _with_text(root: Path, dataset: Dataset, text: str) -> Dataset:
 
 
 def _tag_rows(tags: Any, names: tuple[str, ...]) -> Rows:
-    rows = tags.astype(np.float32)
-    return SparseRows(rows) if hasattr(tags, "tocsr") else rows
+    from scipy.sparse import issparse
+
+    return SparseRows(tags.astype(np.float32)) if issparse(tags) else tags.astype(np.float32)
 
 
 def _tag_texts(tags: Any, names: tuple[str, ...]) -> Rows:
