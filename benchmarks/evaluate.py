@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +24,7 @@ from results import Section, Target
 from timing import fastest
 
 import bittern as bt
+from bittern.kernels import small
 from bittern.kernels.bits import popcount
 
 THREADS = 2
@@ -41,7 +40,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="skip the large memory run")
     options = parser.parse_args()
     faiss.omp_set_num_threads(THREADS)
-    sections = [counting(), ground_truths(), metrics(), starting()]
+    small.use_kernels()
+    sections = [counting(), ground_truths(), metrics()]
     if not options.quick:
         sections.append(memory())
     for section in sections:
@@ -160,30 +160,6 @@ def metrics() -> Section:
     return section
 
 
-def starting() -> Section:
-    """Import and first evaluation in new processes."""
-    section = Section("Starting: seconds in a new process", ("what", "seconds"))
-    # As in a base install: numba and NumPy load these two if the extra ``dev`` installed them.
-    hide = "import sys; sys.modules.update(coverage=None, charset_normalizer=None);"
-    evaluate = (
-        hide + "import numpy as np, bittern as bt; r = np.random.default_rng(0);"
-        "c = bt.Codes.from_bits(r.random((500, 64)) < .5); y = r.integers(0, 5, 500);"
-        "t = bt.Relevance.from_classes(y[:100], y); bt.evaluate(c[:100], c, t, ['ap', 'ndcg@10'])"
-    )
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-        section.row("import bittern", Target(process("import bittern", environment), at_most=0.3))
-        first = process(evaluate, environment)
-        second = min(process(evaluate, environment) for _ in range(3))
-    section.row("first evaluation, nothing compiled yet", Target(first, at_most=6))
-    section.row("second process", Target(second, at_most=1))
-    section.note(
-        "Measured as in a base install: coverage and charset_normalizer, which numba and NumPy "
-        "load if the extra `dev` installed them, are hidden."
-    )
-    return section
-
-
 def memory() -> Section:
     """Peak memory of a large evaluation, in its own process."""
     section = Section(
@@ -193,6 +169,8 @@ def memory() -> Section:
     code = """
 import json, os, threading, time
 import numpy as np, psutil, bittern as bt
+from bittern.kernels import small
+small.use_kernels()
 rss = lambda: psutil.Process().memory_info().rss / 2**20
 r = np.random.default_rng(0)
 words = lambda n: bt.Codes(r.integers(0, 2**64, (n, 1), dtype=np.uint64), 64)
@@ -278,13 +256,6 @@ def sorted_ap(
         hits = labels[np.argsort(distance, kind="stable")] == query_labels[q]
         values.append((np.cumsum(hits) / ranks)[hits].mean())
     return float(np.mean(values))
-
-
-def process(code: str, environment: dict[str, str]) -> float:
-    """Seconds that a new interpreter takes to run some code."""
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
-    return time.perf_counter() - began
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """What holds for every test."""
 
+import math
 import os
 import signal
 import sys
 
 import pytest
+
+from bittern.kernels import small
 
 # Workers of pytest share the cores.  With a team of threads each, teams that wait for one another
 # make a training of half a second take half a minute on a busy machine.
@@ -14,6 +17,18 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 # A job in the background ignores Ctrl-C, and so would the processes that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _kernels(monkeypatch):
+    """Compiled code does even small work, which is what nearly all tests are about."""
+    monkeypatch.setattr(small, "_left", -math.inf)
+
+
+@pytest.fixture
+def numpy_alone(monkeypatch):
+    """NumPy does even large work."""
+    monkeypatch.setattr(small, "_left", math.inf)
 
 
 @pytest.fixture

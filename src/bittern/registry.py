@@ -7,14 +7,17 @@ entry point of an installed package adds it when it is first needed, and a path 
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
+import importlib.util
 import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from bittern.errors import BitternError, InputError, UnknownNameError
@@ -92,6 +95,7 @@ class OpenRegistry(Registry[T]):
     ``group`` is the group of entry points that are looked up here.  ``accept(value, title)``
     returns what the table holds for a plug-in, or raises InputError, which begins with ``title``.
     ``pattern`` is how a name is written, and ``reserved`` are names that nothing may have.
+    ``later`` maps more names to paths; such an entry is imported when it is first used.
     """
 
     def __init__(
@@ -103,11 +107,13 @@ class OpenRegistry(Registry[T]):
         accept: Callable[[Any, str], T],
         pattern: str = NAME,
         reserved: Iterable[str] = (),
+        later: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(kind, entries)
+        self._later = dict(later or {})
         self.group = group
         self._accept, self._pattern, self._reserved = accept, pattern, frozenset(reserved)
-        self._built_in = tuple(entries)
+        self._built_in = (*entries, *self._later)
         self._registered: dict[str, Any] = {}  # as given to register()
         self._by_path: dict[str, T] = {}
         self._points: dict[str, EntryPoint] | None = None  # None until they are looked for
@@ -115,7 +121,9 @@ class OpenRegistry(Registry[T]):
         _OPEN[group] = self
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._entries:
+        if name in self._later:
+            self._entries[name] = _imported(self._later.pop(name), f"{self.kind} {name!r}")
+        elif name not in self._entries:
             self._load(name)
         return super().__getitem__(name)
 
@@ -165,7 +173,7 @@ class OpenRegistry(Registry[T]):
             raise InputError(f"{title}: a name is lower-case words joined by hyphens.")
         if name in self._reserved:
             raise InputError(f"{title}: the name is reserved.")
-        taken = name in self._entries or name in self._entry_points()
+        taken = name in self._known() or name in self._entry_points()
         if taken and not _is_same(self._registered.get(name), value):
             raise InputError(f"{title}: the name is taken; choose another one.")
         self._entries[name] = self._taken(value, name, title)
@@ -194,8 +202,11 @@ class OpenRegistry(Registry[T]):
         return self._broken.get(name) or super().refusal(name)  # type: ignore[call-overload]
 
     def _names(self) -> list[str]:
-        found = self._entries | dict.fromkeys(self._entry_points())
-        return [name for name in found if name not in self._broken]
+        return [n for n in (*self._known(), *self._entry_points()) if n not in self._broken]
+
+    def _known(self) -> dict[str, None]:
+        """The names of the table, without those of entry points that were not loaded."""
+        return dict.fromkeys((*self._built_in, *self._entries))
 
     def _load(self, name: str) -> None:
         """Add the plug-in of an entry point, or note why it cannot be used."""
@@ -252,7 +263,7 @@ class OpenRegistry(Registry[T]):
             return "a name is lower-case words joined by hyphens"
         if point.name in self._points and self._points[point.name].value != point.value:
             return f"{self._points[point.name].value} already has the name"
-        if point.name in self._entries or point.name in self._reserved:
+        if point.name in self._known() or point.name in self._reserved:
             return "the name is taken"
         return None
 
@@ -269,6 +280,16 @@ def register_all(registrations: Iterable[Registration]) -> None:
     """Add what another process had; its tables must be imported."""
     for one in registrations:
         _OPEN[one.group].register(one.name, one.value)
+
+
+def summary_of(path: str) -> str:
+    """First line of the docstring of ``package.module:Class``, without importing the module."""
+    module, _, name = path.partition(":")
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None, path
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    (found,) = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name)
+    return (ast.get_docstring(found) or "").partition("\n")[0]
 
 
 def check_class(value: Any, base: type, title: str, parameters: Iterable[str] = ()) -> Any:

@@ -5,7 +5,7 @@ import pytest
 from linear_scan import clustered, nearest, within
 
 import bittern as bt
-from bittern.index import INDEXES, flat_index, multi_index
+from bittern.index import INDEXES, multi_index, scans
 
 LENGTHS = [1, 12, 48, 64, 65, 100, 128, 256, 300]
 
@@ -14,10 +14,10 @@ LENGTHS = [1, 12, 48, 64, 65, 100, 128, 256, 300]
 def kind(request, monkeypatch):
     """Every exact index, and the ways it may take."""
     if request.param == "flat without AVX2":
-        monkeypatch.setattr(flat_index, "scan_for", lambda n_bits: flat_index.PortableScan())
+        monkeypatch.setattr(scans, "scan_for", lambda n_bits: scans.PortableScan())
     if request.param == "multi by tables":  # however few codes there are, and whatever it costs
         monkeypatch.setattr(multi_index, "FEWEST", 1)
-        monkeypatch.setattr(flat_index.Scan, "cost", lambda *_: 1e15)
+        monkeypatch.setattr(scans.Scan, "cost", lambda *_: 1e15)
         monkeypatch.setattr(multi_index.MultiIndex, "_scan_is_best", lambda *_: False)
     return INDEXES[request.param.split()[0]]
 

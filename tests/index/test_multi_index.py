@@ -5,7 +5,7 @@ import pytest
 from linear_scan import clustered
 
 import bittern as bt
-from bittern.index import flat_index, multi_index
+from bittern.index import flat_index, multi_index, scans
 from bittern.kernels import multi_index as kernels
 from bittern.kernels.multi_index import Searched
 
@@ -44,7 +44,7 @@ def linear(database, queries, k):
 @pytest.fixture(params=["as it chooses", "by tables"])
 def bargain(request, monkeypatch):
     if request.param == "by tables":
-        monkeypatch.setattr(flat_index.Scan, "cost", lambda *_: 1e15)
+        monkeypatch.setattr(scans.Scan, "cost", lambda *_: 1e15)
     return request.param
 
 
@@ -91,7 +91,7 @@ def test_k_may_cut_a_tie_anywhere(bargain):
 @pytest.mark.parametrize("n_segments", [1, 2, 3, 5, 7, 16])
 @pytest.mark.parametrize("n_bits", [17, 64, 100, 200])
 def test_any_number_of_segments_gives_the_same(n_segments, n_bits, monkeypatch):
-    monkeypatch.setattr(flat_index.Scan, "cost", lambda *_: 1e15)
+    monkeypatch.setattr(scans.Scan, "cost", lambda *_: 1e15)
     bits = databases("clustered", n_bits)
     database, queries = bt.Codes.from_bits(bits), bt.Codes.from_bits(bits[:3])
     index = bt.MultiIndex(database, n_segments=n_segments)
@@ -111,8 +111,8 @@ def test_near_queries_are_answered_from_the_tables(monkeypatch):
     def no_scan(*_):
         raise AssertionError("scanned")
 
-    monkeypatch.setattr(flat_index.Avx2Scan, "_find_nearest", no_scan)
-    monkeypatch.setattr(flat_index.PortableScan, "_find_nearest", no_scan)
+    monkeypatch.setattr(scans.Avx2Scan, "_find_nearest", no_scan)
+    monkeypatch.setattr(scans.PortableScan, "_find_nearest", no_scan)
     np.testing.assert_array_equal(index.search(queries, 1).ids, expected.ids)
 
 

@@ -374,16 +374,3 @@ def test_shared_tags_equals_its_twin_and_counting_by_hand(n_tags, graded):
             shared = sum((int(a) & int(b)).bit_count() for a, b in words)
             assert levels[q, c] == twin[q, c] == (shared if graded else shared > 0)
     assert levels[1:].any()
-
-
-@pytest.mark.parametrize("n_classes", [1, 3, 50])
-def test_group_equals_its_twin(n_classes):
-    classes = np.random.default_rng(n_classes).integers(0, n_classes, 40).astype(np.int32)
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(classes, minlength=n_classes))))
-    kept = offsets.copy()
-    order, twin = np.full(40, -1), np.full(40, -1)
-    portable.group(classes, offsets, order)
-    reference.group(classes, offsets, twin)
-    np.testing.assert_array_equal(order, twin)
-    assert order.tolist() == sorted(range(40), key=lambda i: classes[i])  # stable, as Python sorts
-    np.testing.assert_array_equal(offsets, kept)

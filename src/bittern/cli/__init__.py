@@ -12,6 +12,7 @@ from bittern.cli import (
     index,
     run,
     search,
+    warm_up,
 )
 from bittern.cli.app import Format, app, main
 
@@ -30,4 +31,5 @@ __all__ = [
     "main",
     "run",
     "search",
+    "warm_up",
 ]

@@ -5,13 +5,18 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from enum import StrEnum
+from inspect import getdoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command_name
+from typer.models import CommandInfo, TyperInfo
 
 import bittern
 from bittern.errors import BitternError, FileError, InputError
@@ -19,7 +24,29 @@ from bittern.errors import BitternError, FileError, InputError
 if TYPE_CHECKING:
     from bittern.metrics import MetricName
 
+NO_CACHE = "cannot cache function"  # what numba says if no folder can be written
+LONGEST = 500  # characters of a summary
+COMPLETION = "_BITTERN_COMPLETE"  # the variable by which typer's completion asks
+
+
+class PlainGroup(TyperGroup):
+    """A group of commands that lists them as plain text, because rich takes 0.1 s to load."""
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:
+        """Write the help of the group."""
+        self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:
+        """Write the name and the summary of each command, wrapped and never cut."""
+        listed = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, one.get_short_help_str(LONGEST)) for name, one in listed if one is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 app = typer.Typer(
+    cls=PlainGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -33,11 +60,18 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # some terminals cannot show our symbols
     try:
-        app(prog_name="bittern")
+        _program(sys.argv[1:])(prog_name="bittern")
     except BitternError as error:
         _exit(_in_our_words(str(error)))
     except MemoryError:
         _exit("not enough memory; evaluate shards of the database and add their profiles.")
+    except RuntimeError as error:
+        if NO_CACHE not in str(error):
+            raise
+        _exit(
+            "compiled code cannot be kept, because no folder for it can be written; set the "
+            "variable NUMBA_CACHE_DIR to one that can."
+        )
     except OSError as error:
         _exit(f"{error.filename or 'the output'}: {error.strerror or error}.")
 
@@ -47,6 +81,40 @@ def _in_our_words(message: str) -> str:
     from bittern.cli.wording import find_command, in_command_words
 
     return in_command_words(message, find_command(typer.main.get_command(app), sys.argv[1:]))
+
+
+def _program(words: Sequence[str]) -> typer.Typer:
+    """The program that runs the command these words ask for.
+
+    Other commands are listed in it without their options, which would take 50 ms to make.
+    """
+    if COMPLETION in os.environ:  # the shell asks, and the words are in another variable
+        return app
+    asked = next((word for word in words if not word.startswith("-")), None)
+    program = copy(app)
+    program.registered_commands = [
+        info if _name(info) == asked else _without_options(info) for info in app.registered_commands
+    ]
+    program.registered_groups = [
+        info if info.name == asked else TyperInfo(typer.Typer(help=_help(info)), name=info.name)
+        for info in app.registered_groups
+    ]
+    return program
+
+
+def _name(info: CommandInfo) -> str:
+    return info.name or get_command_name(info.callback.__name__)  # type: ignore[union-attr]
+
+
+def _without_options(info: CommandInfo) -> CommandInfo:
+    """A command that only stands in a list."""
+    listed = copy(info)
+    listed.name, listed.help, listed.callback = _name(info), getdoc(info.callback), lambda: None
+    return listed
+
+
+def _help(info: TyperInfo) -> str | None:
+    return None if info.typer_instance is None else info.typer_instance.info.help
 
 
 def _exit(sentence: str) -> None:
@@ -72,7 +140,8 @@ def show_help(
     ] = None,
 ) -> None:
     """Show the help of a command, or of all of them."""
-    app([*(command or ()), "--help"], prog_name="bittern", standalone_mode=False)
+    words = [*(command or ()), "--help"]
+    _program(words)(words, prog_name="bittern", standalone_mode=False)
 
 
 class Format(StrEnum):

@@ -38,12 +38,11 @@ OnBroken = Annotated[
 @features.command("list")
 def list_features() -> None:
     """List every feature with its input and a summary."""
-    from bittern.features import FEATURES
+    from bittern.features.catalogue import FEATURES, listed
 
     width = max(map(len, FEATURES), default=0)
-    for name, kind in FEATURES.items():
-        summary = (kind.__doc__ or "").strip().splitlines()[0]
-        echo(f"{name:<{width}}  {kind.takes:<6}  {summary}")
+    for name, takes, summary in listed():
+        echo(f"{name:<{width}}  {takes:<6}  {summary}")
 
 
 @features.command()
@@ -71,7 +70,7 @@ def extract(
     After Ctrl-C, an error or a crash, run the same command again to continue where it stopped.
     """
     from bittern.features.chunks import allow_pixels
-    from bittern.features.extract import extract as extract_folder
+    from bittern.features.extraction import extract as extract_folder
 
     allow_pixels(most_pixels)
     with handle_interrupt():

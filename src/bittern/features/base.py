@@ -87,6 +87,9 @@ class ImageFeature(Feature):
         """The row of one image."""
 
 
+PictureFeature = ImageFeature  # its old name
+
+
 def iter_images(X: Any, title: str) -> Iterator[ImageArray]:
     """The images of a sequence, decoded one at a time; a single image or none is an error."""
     if _is_single_image(X):

@@ -57,7 +57,7 @@ class Extracted:
 
 
 def load_features(path: str | os.PathLike[str]) -> Extracted:
-    """Read a file that :func:`~bittern.features.extract.extract` wrote, all of it into memory."""
+    """Read a file that :func:`~bittern.features.extract` wrote, all of it into memory."""
     source = existing_file(path)
     with reading(source, "file of features"):
         stored = stored_arrays(source)

@@ -16,6 +16,8 @@ from bittern.errors import FileError, InputError
 from bittern.index import index_file
 from bittern.index.hits import FAR, NONE, Hits
 from bittern.index.items import IndexedItems
+from bittern.kernels import small
+from bittern.parallel import available_threads
 
 Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -37,6 +39,7 @@ class Index(ABC):
     """
 
     kind: ClassVar[str]
+    is_exact: ClassVar[bool] = False  # whether it finds all that a comparison with every code finds
 
     def __init__(self, codes: Codes | None = None, *, ids: ArrayLike | None = None) -> None:
         self._items = IndexedItems()
@@ -71,12 +74,17 @@ class Index(ABC):
         """
         k = check_count(k, f"{self._title}: k")
         self._check_queries(queries)
+        n_threads = available_threads(n_threads)
         allowed, n_allowed = self._allowed(where)
         k = min(k, n_allowed)
         if k == 0 or len(queries) == 0:
             shape = len(queries), k
             return Hits(np.full(shape, NONE, np.int64), np.full(shape, FAR, np.int32))
-        rows, distances = self._nearest(_writeable(queries), k, allowed, n_threads)
+        words = _writeable(queries)
+        if self._is_small(words):
+            rows, distances = small.find_nearest(words, self._items.words, allowed, k)
+        else:
+            rows, distances = self._nearest(words, k, allowed, n_threads)
         return Hits(self._ids_of(rows), distances)
 
     def within(
@@ -90,13 +98,16 @@ class Index(ABC):
         """All items at most ``radius`` from each query; ``where`` as in :meth:`search`."""
         radius = check_count(radius, f"{self._title}: radius", least=0)
         self._check_queries(queries)
+        n_threads = available_threads(n_threads)
         allowed, n_allowed = self._allowed(where)
         if n_allowed == 0 or len(queries) == 0:
             none = np.empty(0, np.int64), np.empty(0, np.int32)
             return Hits(*none, np.zeros(len(queries) + 1, np.int64))
-        offsets, rows, distances = self._within(
-            _writeable(queries), min(radius, self.n_bits), allowed, n_threads
-        )
+        words, radius = _writeable(queries), min(radius, self.n_bits)
+        if self._is_small(words):
+            offsets, rows, distances = small.find_within(words, self._items.words, allowed, radius)
+        else:
+            offsets, rows, distances = self._within(words, radius, allowed, n_threads)
         return Hits(self._ids_of(rows), distances, offsets)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -197,6 +208,10 @@ class Index(ABC):
         is_mask = w.dtype == bool
         mask = self._items.mask_over_all(w, self._title) if is_mask else self._items.mask_of(w)
         return mask, int(np.count_nonzero(mask))
+
+    def _is_small(self, queries: Words) -> bool:
+        """Whether NumPy answers these queries before the kernels would be loaded."""
+        return self.is_exact and small.is_small_scan(queries, self._items.words)
 
     def _check_queries(self, queries: Codes) -> None:
         check_type(queries, Codes, f"{self._title}: queries")

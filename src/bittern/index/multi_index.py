@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +15,12 @@ from bittern.checks import check_count
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.index.base import Index, Mask, Nearest, Within, Words
-from bittern.index.flat_index import EVERYTHING, Part, Scan, join_blocks, query_blocks, scan_for
-from bittern.kernels import multi_index as kernels
-from bittern.kernels.multi_index import Searched, SegmentTables
+from bittern.index.flat_index import EVERYTHING, Part, join_blocks, query_blocks
 from bittern.parallel import run_blocks
+
+if TYPE_CHECKING:  # loaded when needed: small work needs no kernels
+    from bittern.index.scans import Scan
+    from bittern.kernels.multi_index import Searched, SegmentTables
 
 FEWEST = 1 << 16  # codes; with fewer, a scan is faster
 LACKING, REST = 1 << 12, 64  # codes, or one in REST, that may be missing from the tables
@@ -53,6 +55,7 @@ class MultiIndex(Index):
     """
 
     kind = "multi"
+    is_exact = True
 
     def __init__(
         self,
@@ -72,6 +75,8 @@ class MultiIndex(Index):
     ) -> Nearest:
         if self._scan_is_best(k, allowed):
             return self._scanning().nearest(queries, k, allowed, n_threads)
+        from bittern.kernels import multi_index as kernels
+
         trial = self._trial(len(queries), k, allowed, n_threads)
         rows = np.empty((len(queries), k), np.int64)
         distances = np.empty((len(queries), k), np.int32)
@@ -94,6 +99,8 @@ class MultiIndex(Index):
     ) -> Within:
         if self._scan_is_best(1, allowed):
             return self._scanning().within(queries, radius, allowed, n_threads)
+        from bittern.kernels import multi_index as kernels
+
         trial = self._trial(len(queries), 0, allowed, n_threads)
 
         def work(block: slice) -> Part:
@@ -136,6 +143,8 @@ class MultiIndex(Index):
         return n_allowed < max(FEWEST, 16 * k)
 
     def _trial(self, n_queries: int, k: int, allowed: Mask | None, n_threads: int | None) -> _Trial:
+        from bittern.kernels.multi_index import Searched
+
         tables = self._up_to_date(n_threads)
         mask = EVERYTHING if allowed is None else allowed
         searched = Searched(self._items.words, tables.rows.shape[1], tables, mask)
@@ -151,6 +160,8 @@ class MultiIndex(Index):
         return self._tables
 
     def _scanning(self) -> Scan:
+        from bittern.index.scans import scan_for
+
         if self._scan is None:
             self._scan = scan_for(self.n_bits)
         self._scan.update(self._items.words, self.n_bits)
@@ -194,6 +205,8 @@ def build(
     words: Words, n_bits: int, n_segments: int | None = None, n_threads: int | None = None
 ) -> SegmentTables:
     """The tables of all rows."""
+    from bittern.kernels import multi_index as kernels
+
     n, n_words = words.shape
     if n > MOST_CODES:
         raise InputError(f"MultiIndex: holds at most {MOST_CODES} codes, got {n}; use FlatIndex.")
@@ -210,7 +223,7 @@ def build(
             kernels.copy_codes(words, rows[j], codes[j])
 
     run_blocks(work, range(len(lows)), n_threads)
-    return SegmentTables(lows, widths, bases, offsets, rows, codes, *_masks(widths))
+    return kernels.SegmentTables(lows, widths, bases, offsets, rows, codes, *_masks(widths))
 
 
 def _segments_for(
@@ -238,6 +251,8 @@ def _arrays_of(tables: SegmentTables) -> dict[str, NDArray[Any]]:
 
 def _restored(arrays: dict[str, NDArray[Any]], words: Words, n_bits: int) -> SegmentTables:
     """The tables from the arrays of :func:`_arrays_of`; a ValueError if they do not fit."""
+    from bittern.kernels import multi_index as kernels
+
     lows, widths, offsets, rows = (arrays[name] for name in ("lows", "widths", "offsets", "rows"))
     kinds = lows.dtype == widths.dtype == np.int64 and offsets.dtype == rows.dtype == np.uint32
     if not kinds or lows.ndim != 1 or not 0 < len(lows) == len(widths) <= MOST_SEGMENTS:
@@ -261,7 +276,7 @@ def _restored(arrays: dict[str, NDArray[Any]], words: Words, n_bits: int) -> Seg
         (len(lows), *words.shape),
     ):
         raise ValueError("its tables do not hold its codes")
-    return SegmentTables(lows, widths, bases, offsets, rows, codes, *_masks(widths))
+    return kernels.SegmentTables(lows, widths, bases, offsets, rows, codes, *_masks(widths))
 
 
 def _bases(widths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +9,14 @@ from numpy.typing import NDArray
 
 from bittern.checks import Float64Array, row_blocks
 from bittern.errors import InputError
+from bittern.kernels import small
 from bittern.parallel import run_blocks
 from bittern.profile import TieProfile
 
 EVERYTHING = np.iinfo(np.int64).max  # a cut-off that keeps all ranks
 BLOCK = 1 << 20  # bytes of counts that one thread takes at a time
+# Kernels whose small work needs no compiled code.
+SMALL = {"sum_precisions": small.sum_precisions, "count_found": small.count_found}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,9 +97,7 @@ def hit_rate(profile: TieProfile, cutoff: int | None, radius: int | None) -> Flo
     if radius is not None:
         value = (retrieved_at(profile, None, radius).found > 0).astype(np.float64)
     else:
-        from bittern.kernels import ties
-
-        value = _each_query(ties.hit_probability, profile, cutoff)
+        value = _each_query("hit_probability", profile, cutoff)
     return np.where(profile.n_relevant > 0, value, np.nan)
 
 
@@ -118,9 +118,7 @@ def reciprocal_rank(profile: TieProfile, cutoff: int | None = None) -> Float64Ar
 
     Reference: [McSherry-Najork-2008].
     """
-    from bittern.kernels import ties
-
-    value = _each_query(ties.reciprocal_ranks, profile, cutoff)
+    value = _each_query("reciprocal_ranks", profile, cutoff)
     return np.where(profile.n_relevant > 0, value, np.nan)
 
 
@@ -146,9 +144,7 @@ def average_precision(profile: TieProfile, cutoff: int | None = None) -> Float64
     References: eq. 3 of [He-Cakir-Bargal-Sclaroff-2018], after [McSherry-Najork-2008]; the closed
     form is ours (``docs/maths/average-precision.md``).
     """
-    from bittern.kernels import ties
-
-    return ratio(_each_query(ties.sum_precisions, profile, cutoff), profile.n_relevant)
+    return ratio(_each_query("sum_precisions", profile, cutoff), profile.n_relevant)
 
 
 def average_precision_of_retrieved(profile: TieProfile, cutoff: int | None = None) -> Float64Array:
@@ -169,9 +165,7 @@ def average_precision_of_retrieved(profile: TieProfile, cutoff: int | None = Non
     0 if no relevant item is retrieved; NaN if nothing is relevant.  The formula is ours
     (``docs/maths/cut-ties.md``).
     """
-    from bittern.kernels import ties
-
-    values = _each_query(ties.mean_precisions, profile, cutoff)
+    values = _each_query("mean_precisions", profile, cutoff)
     return np.where(profile.n_relevant > 0, values, np.nan)
 
 
@@ -183,9 +177,7 @@ def extreme_average_precision_of_retrieved(
     Ranking relevant items first is not always best here: if the cut-off divides a tie, a late hit
     can lower the mean.  So the number of hits before the cut is chosen as well.
     """
-    from bittern.kernels import ties
-
-    values = _each_query(ties.extreme_mean_precisions, profile, cutoff, best)
+    values = _each_query("extreme_mean_precisions", profile, cutoff, best)
     return np.where(profile.n_relevant > 0, values, np.nan)
 
 
@@ -195,20 +187,20 @@ def ratio(part: NDArray[np.number], whole: NDArray[np.number]) -> Float64Array:
 
 
 def _found(profile: TieProfile, cutoffs: NDArray[np.int64]) -> Float64Array:
-    from bittern.kernels import ties
-
-    return _each_query(ties.count_found, profile, cutoffs)
+    return _each_query("count_found", profile, cutoffs)
 
 
 def _each_query(
-    kernel: Callable[..., None],
-    profile: TieProfile,
-    cutoff: int | NDArray[np.int64] | None,
-    *more: object,
+    name: str, profile: TieProfile, cutoff: int | NDArray[np.int64] | None, *more: object
 ) -> Float64Array:
-    """The value of a kernel for each query, in threads; ``cutoff`` may differ by query."""
+    """What a kernel of ``kernels.ties`` computes for each query; ``cutoff`` may differ by query."""
     cutoffs = cutoff if isinstance(cutoff, np.ndarray) else _cutoffs(profile, cutoff)
     total, relevant, out = profile.total, profile.relevant, np.empty(profile.n_queries)
+    if name in SMALL and small.is_small(total.size * small.TIE):
+        return SMALL[name](total, relevant, cutoffs)
+    from bittern.kernels import ties
+
+    kernel = getattr(ties, name)
 
     def work(rows: slice) -> None:
         kernel(total[rows], relevant[rows], cutoffs[rows], *more, out[rows])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bittern.checks import check_type
 from bittern.codes import Codes
 from bittern.errors import InputError
+from bittern.kernels import small
 from bittern.kernels.count import count_categories, count_ranges
 from bittern.parallel import Progress, available_threads, run_blocks
 from bittern.relevance.base import ClassRelevance, Relevance
@@ -33,20 +34,58 @@ def count_codes(
 ) -> NDArray[np.uint32]:
     """Counts ``(n_queries, n_bits + 1, n_levels)`` over the whole database.
 
+    Small work needs no compiled code; see :mod:`bittern.kernels.small`.
+    """
+    _check(queries, database, relevance)
+    n_threads = available_threads(n_threads)
+    counts = np.zeros((len(queries), relevance.n_levels, queries.n_bits + 1), np.uint32)
+    if small.is_small_scan(queries.words, database.words):
+        _count_few(queries.words, database.words, relevance, counts, progress)
+    else:
+        _count_many(queries.words, database.words, relevance, counts, n_threads, progress)
+    return counts.transpose(0, 2, 1)
+
+
+def _count_few(
+    queries: Words,
+    database: Words,
+    relevance: Relevance,
+    counts: LevelCounts,
+    progress: Progress | None,
+) -> None:
+    """Add to the counts by NumPy alone."""
+    excluded = relevance.excluded
+    own = np.full(len(queries), -1) if excluded is None else excluded
+    for rows in small.scan_blocks(len(queries), len(database)):
+        levels = relevance.block(rows)
+        small.count_levels(queries[rows], database, levels, own[rows], counts[rows])
+        if progress is not None:
+            progress(rows.stop * len(database), len(queries) * len(database))
+
+
+def _count_many(
+    queries: Words,
+    database: Words,
+    relevance: Relevance,
+    counts: LevelCounts,
+    n_threads: int,
+    progress: Progress | None,
+) -> None:
+    """Add to the counts by kernels.
+
     The database is counted part by part, and threads share the blocks of queries of each part.
     Queries with the same relevant items are put side by side, because kernels count several
     together.
     """
-    _check(queries, database, relevance)
     order = relevance.query_order()
-    grouped, words = relevance.take(order), queries.words[order]
-    counts = np.zeros((len(queries), relevance.n_levels, queries.n_bits + 1), np.uint32)
+    grouped, words = relevance.take(order), queries[order]
+    ordered = np.zeros_like(counts)
     counter_of = COUNTERS[type(relevance)]
-    n_threads, done = available_threads(n_threads), 0
+    done = 0
     for start in range(0, len(database), PART):
         part = slice(start, min(len(database), start + PART))
         size = part.stop - part.start
-        count = counter_of(grouped, words, database.words, part, counts)
+        count = counter_of(grouped, words, database, part, ordered)
 
         def after(rows: slice, size: int = size) -> None:
             nonlocal done
@@ -56,11 +95,9 @@ def count_codes(
 
         blocks = _query_blocks(len(queries), size * words.shape[1], n_threads)
         run_blocks(count, blocks, n_threads, after)
-    _move_listed(grouped, words, database.words, counts)
-    _remove_excluded(grouped, words, database.words, counts)
-    ordered = np.empty_like(counts)
-    ordered[order] = counts
-    return ordered.transpose(0, 2, 1)
+    _move_listed(grouped, words, database, ordered)
+    _remove_excluded(grouped, words, database, ordered)
+    counts[order] = ordered
 
 
 def _class_counter(

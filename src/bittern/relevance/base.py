@@ -273,10 +273,9 @@ def _number(
 
 def _grouping(classes: NDArray[Any], n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Stable order by class, and where each class begins in it."""
-    from bittern.kernels.count import portable
-
     offsets = np.zeros(n_classes + 1, np.int64)
     np.cumsum(np.bincount(classes, minlength=n_classes), out=offsets[1:])
-    order = np.empty(len(classes), np.intp)
-    portable.group(classes, offsets, order)
+    order = np.argsort(classes.astype(np.uint16), kind="stable")  # 16 bits: a radix sort
+    if n_classes > 1 << 16:
+        order = order[np.argsort((classes >> 16).astype(np.uint16)[order], kind="stable")]
     return order, offsets

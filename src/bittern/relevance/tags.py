@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bittern.checks import check_array, row_blocks
 from bittern.codes import Codes
 from bittern.errors import InputError
+from bittern.kernels import small
 from bittern.relevance.base import Relevance
 
 
@@ -67,9 +68,11 @@ class TagRelevance(Relevance):
 
     def _set_levels(self, queries: slice) -> NDArray[np.uint16]:
         """Levels of some queries for each distinct set of tags."""
+        query_masks = self.query_masks[queries]
+        if small.is_small(len(query_masks) * self.masks.size * small.WORD):
+            return small.shared_tags(query_masks, self.masks, self.graded)
         from bittern.kernels.count import portable
 
-        query_masks = self.query_masks[queries]
         levels = np.empty((len(query_masks), self.masks.shape[1]), np.uint16)
         portable.shared_tags(query_masks, self.masks, self.graded, levels)
         return levels

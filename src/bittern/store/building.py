@@ -16,7 +16,7 @@ from bittern import store
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.extras import require
-from bittern.features.extract import forget_parts
+from bittern.features.extraction import forget_parts
 from bittern.features.fitting import has_to_learn
 from bittern.hashing import load
 from bittern.hashing.crossmodal.base import CrossModalHasher

@@ -20,7 +20,7 @@ from bittern.data.caption_files import Captions, captions_of_images, captions_of
 from bittern.errors import InputError
 from bittern.features import extract
 from bittern.features.base import Feature, find_images
-from bittern.features.extract import fitted_on
+from bittern.features.extraction import fitted_on
 from bittern.features.text import shared_words
 from bittern.inputs import read_vectors
 from bittern.store.code_items import about_rows, is_code_file, read_code_items

@@ -63,11 +63,6 @@ def shared_tags(query_masks: Array, planes: Array, graded: bool, levels: Array) 
     levels[:] = shared if graded else shared > 0
 
 
-def group(classes: Array, offsets: Array, order: Array) -> None:
-    """Twin of ``portable.group``."""
-    order[:] = np.argsort(classes, kind="stable")
-
-
 def _add(counts: Array, levels: Array, distance: Array) -> None:
     q = np.broadcast_to(np.arange(len(distance))[:, None], distance.shape)
     np.add.at(counts, (q, levels, distance), 1)

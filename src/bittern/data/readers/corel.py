@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
 
 from bittern.checks import check_count
 from bittern.data.dataset import Dataset, DatasetSpec
@@ -270,10 +269,14 @@ def _with_text(root: Path, dataset: Dataset, text: str) -> Dataset:
 
 
 def _tag_rows(tags: Any, names: tuple[str, ...]) -> Rows:
+    from scipy.sparse import issparse
+
     return SparseRows(tags.astype(np.float32)) if issparse(tags) else tags.astype(np.float32)
 
 
 def _tag_texts(tags: Any, names: tuple[str, ...]) -> Rows:
+    from scipy.sparse import csr_array
+
     rows = csr_array(tags)
     columns = np.split(rows.indices, rows.indptr[1:-1])
     return Texts([" ".join(names[column] for column in sorted(some)) for some in columns])

@@ -303,7 +303,7 @@ def count_categories_of_words(queries, planes, categories, query_masks, masks, g
                 histogram[buffer[i] + offsets[categories[s + i]]] += ONE
 
 
-# Listed pairs, tags and classes
+# Listed pairs and tags
 
 
 @njit(cache=True, nogil=True)
@@ -350,12 +350,3 @@ def shared_tags(query_masks, planes, graded, levels):
             else:
                 for c in range(n):
                     row[c] |= (a & x[c]) != 0
-
-
-@njit(cache=True, nogil=True)
-def group(classes, offsets, order):
-    """Fill ``order`` with positions by class, stable; ``offsets[c]`` is where class c begins."""
-    free = offsets.copy()
-    for i in range(classes.shape[0]):
-        order[free[classes[i]]] = i
-        free[classes[i]] += 1
