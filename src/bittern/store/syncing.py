@@ -1,0 +1,409 @@
+"""Keep a collection in step with its images: compare with a folder, add files, remove files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from bittern.checks import Float32Array
+from bittern.codes import Codes
+from bittern.data.exif import KEYS as EXIF_KEYS
+from bittern.errors import InputError
+from bittern.features import extract
+from bittern.features.extracted import NoImageError
+from bittern.progress import track
+from bittern.store.base import Collection
+from bittern.store.building import batches, feature_file_of, own_files_of, resume_message
+from bittern.store.code_items import is_code_file
+from bittern.store.image_items import (
+    BROKEN,
+    STATE,
+    LeftOut,
+    ListedImages,
+    Origin,
+    check_takes_images,
+    find_table,
+    is_same_content,
+    list_images,
+    state_of,
+)
+from bittern.store.paths import located, name_inside, stored_path
+from bittern.store.sources import Texts, origin_of, read_source
+
+KINDS = ("added", "encoded", "described", "unchanged")
+FilePath = str | os.PathLike[str]
+
+
+class Changes(NamedTuple):
+    """What was done, or would be done: names of images, relative to their folder."""
+
+    added: tuple[str, ...]
+    encoded: tuple[str, ...]  # again, because the file changed
+    described: tuple[str, ...]  # again, because only the metadata changed
+    removed: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def sync(
+    collection: Collection,
+    folder: FilePath | None = None,
+    *,
+    metadata: FilePath | None = None,
+    with_exif: bool | None = None,
+    skip_broken: bool | None = None,
+    allow_empty: bool = False,
+    dry_run: bool = False,
+) -> Changes:
+    """Make a collection hold the images of a folder: each once, none that is gone.
+
+    New images are added and changed ones encoded again, by the collection's feature and hasher.
+    Items whose files are gone are removed.  An image has changed if its size or its time of change
+    differs, and then its content too.  If only its metadata changed (its row in the table
+    ``metadata``, its folder), its code stays.  Items from elsewhere stay as they are.
+
+    ``folder`` and the options default to those of the last time, or of
+    :func:`~bittern.store.building.build_collection`.  If the remembered folder is gone, a given
+    ``folder`` is taken as its new place.  If there are no images, it fails before it removes
+    everything, unless ``allow_empty``.  With ``dry_run``, nothing is changed.
+
+    If it is interrupted, the collection is sound, and the same call does the rest.
+    """
+    check_takes_images(collection.place, collection.recipe)
+    before = _remembered(collection)
+    is_main = _is_main(collection, before, folder)
+    origin = _origin(before, folder, is_main, metadata, with_exif, skip_broken)
+    moved_from = None if before is None or not is_main else before.root
+    if not origin.root.is_dir() and not allow_empty:
+        raise InputError(f"{origin.root}: no such folder; all its items would be removed.")
+    listed = _listed(collection, origin)
+    rereads = is_main and before is not None and _rereads_exif(before, listed.origin)
+    plan = _Plan.compare(collection, listed, moved_from, rereads=rereads)
+    if plan.known and not listed.names and not allow_empty:
+        raise InputError(
+            f"{origin.root}: has no images, so that all {len(plan.known):,} items would be "
+            "removed; --allow-empty (allow_empty=True) removes them."
+        )
+    if dry_run:
+        return plan.changes(listed.left_out)
+    with resume_message(), feature_file_of(collection.place) as feature_file:
+        skipped = _write(collection, listed, plan, feature_file)
+        gone = plan.ids_of_gone(skipped)
+        if gone:
+            collection.delete(gone)
+        if is_main:
+            collection.set_origin(listed.origin.to_json(collection.folder))
+    return plan.changes(listed.left_out, skipped)
+
+
+def add_files(
+    collection: Collection,
+    files: Sequence[FilePath],
+    *,
+    metadata: FilePath | None = None,
+    with_exif: bool | None = None,
+    skip_broken: bool | None = None,
+) -> Changes:
+    """Add image files and all images of folders, all or none; none is there twice.
+
+    An image that is there already stays, or is encoded again if it changed.  Images inside the
+    folder that the collection remembers get the metadata that :func:`sync` would give them.
+    """
+    check_takes_images(collection.place, collection.recipe)
+    before = _remembered(collection)
+    root, names = _images_of(files, None if before is None else before.root)
+    is_main = before is not None and root == before.root
+    origin = _origin(before, root, is_main, metadata, with_exif, skip_broken)
+    listed = list_images(origin, names)
+    plan = replace(_Plan.compare(collection, listed), gone={})
+    with resume_message(), feature_file_of(collection.place) as feature_file:
+        skipped = _write(collection, listed, plan, feature_file, in_one=True)
+    return plan.changes(listed.left_out, skipped)
+
+
+def add_from(
+    collection: Collection,
+    source: FilePath,
+    *,
+    texts: Texts | None = None,
+    key: str | None = None,
+    skip_broken: bool = False,
+) -> int:
+    """Add the images of a folder, or the vectors or codes of a file, all or none; returns how many.
+
+    A collection of images alone gets no image twice; see :func:`add_files`.  A cross-modal
+    collection also takes the ``texts`` of the images, as
+    :func:`~bittern.store.building.build_collection` does.
+    """
+    recipe, place, given = collection.recipe, collection.place, Path(source)
+    if recipe.hasher is None and not is_code_file(given):
+        raise InputError(f"{place}: has no hasher; add a file of codes.")
+    if given.is_dir() and recipe.features is None:
+        raise InputError(f"{place}: was made from vectors; give a file of vectors.")
+    if given.is_dir() and not recipe.is_crossmodal and texts is None:
+        return len(add_files(collection, [given], skip_broken=skip_broken).added)
+    with feature_file_of(place) as feature_file:
+        origin = origin_of(given, skip_broken=skip_broken) if given.is_dir() else None
+        options: dict[str, Any] = {"origin": origin, "home": collection.folder}
+        items = read_source(given, recipe, feature_file, texts=texts, key=key, **options)
+        if len(items):
+            codes = [items.encode(recipe, rows) for rows in batches(len(items), "encoding")]
+            collection.add(Codes.concatenate(codes), items.ids, metadata=items.metadata)
+    return len(items)
+
+
+def remove_files(collection: Collection, files: Sequence[FilePath]) -> int:
+    """Remove the items of image files, which need not exist; all or none.  Returns how many.
+
+    A path is relative to the current folder, or written as in the metadata.
+    """
+    ids: dict[str, list[int]] = {}
+    for id_, known in _known_items(collection):
+        for path in {str(located(known["path"], collection.folder)), known["path"]}:
+            ids.setdefault(path, []).append(id_)
+    gone: list[int] = []
+    for file in files:
+        given = Path(file)
+        real = str(Path(os.path.realpath(given.parent), given.name))
+        found = ids.get(real) or ids.get(str(file))
+        if found is None:
+            raise InputError(f"{collection.place}: no item has the path {str(file)!r}.")
+        gone += found
+    return collection.delete(np.unique(gone)) if gone else 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """How the items of a collection differ from the images of a folder."""
+
+    known: Mapping[str, int]  # ids of the items of that folder
+    states: Mapping[str, str | None]
+    prefix: str  # the stored path of the folder
+    added: tuple[str, ...] = ()
+    encoded: tuple[str, ...] = ()
+    described: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    gone: Mapping[int, str] = field(default_factory=dict)  # also second items of one image
+
+    @classmethod
+    def compare(
+        cls,
+        collection: Collection,
+        listed: ListedImages,
+        moved_from: Path | None = None,
+        *,
+        rereads: bool = False,
+    ) -> _Plan:
+        """Compare each image with its item; reads files whose time has changed.
+
+        ``rereads`` describes every image again, because what is stored of EXIF may not be enough.
+        """
+        root = listed.origin.root
+        items, gone = _match(collection, listed, moved_from)
+        prefix = stored_path(root, collection.folder)
+        states: dict[str, str | None] = {}
+        sorted_out: dict[str, list[str]] = {kind: [] for kind in KINDS}
+        for name in track(listed.names, "files", len(listed.names)):
+            known = items[name][1] if name in items else None
+            states[name] = state_of(root / name, None if known is None else known.get(STATE))
+            kind = _kind(known, states[name], listed, name, prefix)
+            sorted_out["described" if rereads and kind == "unchanged" else kind].append(name)
+        ids = {name: id_ for id_, name in gone.items()}
+        ids |= {name: id_ for name, (id_, _) in items.items()}
+        lists = {kind: tuple(names) for kind, names in sorted_out.items()}
+        return cls(ids, states, prefix, gone=gone, **lists)
+
+    def changes(
+        self, left_out: Sequence[LeftOut], skipped: Mapping[str, str] | None = None
+    ) -> Changes:
+        """The names, without images that were skipped; their old items are removed."""
+        skipped = skipped or {}
+        broken = tuple(LeftOut(BROKEN, name, reason) for name, reason in skipped.items())
+        return Changes(
+            tuple(name for name in self.added if name not in skipped),
+            tuple(name for name in self.encoded if name not in skipped),
+            self.described,
+            (*self.gone.values(), *(name for name in self.encoded if name in skipped)),
+            self.unchanged,
+            (*broken, *left_out),
+        )
+
+    def ids_of_gone(self, skipped: Mapping[str, str]) -> list[int]:
+        """The items to remove."""
+        return [*self.gone, *(self.known[name] for name in self.encoded if name in skipped)]
+
+
+def _match(
+    collection: Collection, listed: ListedImages, moved_from: Path | None
+) -> tuple[dict[str, tuple[int, dict[str, Any]]], dict[int, str]]:
+    """The item of each image; and the items of the folder that have none, or are second ones."""
+    items: dict[str, tuple[int, dict[str, Any]]] = {}
+    gone: dict[int, str] = {}
+    names = set(listed.names)
+    for id_, known in _known_items(collection):
+        file = located(known["path"], collection.folder)
+        name = _name_in(file, listed.origin.root, moved_from)
+        if name in names and name not in items:
+            items[name] = id_, known
+        elif name is not None:
+            gone[id_] = name
+    return items, gone
+
+
+def _kind(
+    known: dict[str, Any] | None, state: str | None, listed: ListedImages, name: str, prefix: str
+) -> str:
+    """What has to be done with an image, one of :data:`KINDS`."""
+    if known is None:
+        return "added"
+    if state is None or not is_same_content(state, known.get(STATE, "")):
+        return "encoded"
+    from_file = [key for key in EXIF_KEYS if key not in listed.origin.columns]
+    new = listed.known(name, prefix) | {STATE: state}
+    is_same = new == {key: value for key, value in known.items() if key not in from_file}
+    return "unchanged" if is_same else "described"
+
+
+def _name_in(file: Path, root: Path, moved_from: Path | None) -> str | None:
+    """The name of an item's image in the folder, or in the place where the folder was."""
+    name = name_inside(file, root)
+    return name_inside(file, moved_from) if name is None and moved_from is not None else name
+
+
+def _rereads_exif(before: Origin, now: Origin) -> bool:
+    """Whether what is stored of EXIF blocks may be incomplete or replaced by a table."""
+    replaced = [set(EXIF_KEYS).intersection(origin.columns) for origin in (before, now)]
+    return before.with_exif != now.with_exif or replaced[0] != replaced[1]
+
+
+def _write(
+    collection: Collection,
+    listed: ListedImages,
+    plan: _Plan,
+    feature_file: Path,
+    *,
+    in_one: bool = False,
+) -> Mapping[str, str]:
+    """Add, encode again and describe again; returns the images that were skipped."""
+    wanted = sorted((*plan.added, *plan.encoded))
+    names, vectors, skipped = _vectors(collection, listed, wanted, feature_file)
+    new = iter(collection._next_ids(sum(name not in plan.known for name in names)).tolist())
+    ids = [plan.known[name] if name in plan.known else next(new) for name in names]
+    whole = [slice(0, len(names))] if names else []
+    for rows in whole if in_one else batches(len(names), "storing"):
+        codes = collection.recipe.encode(vectors[rows], "sync: images")
+        metadata = listed.read(names[rows], plan.prefix, plan.states)
+        collection.upsert(codes, ids[rows], metadata=metadata)
+    again = list(plan.described)
+    for rows in batches(len(again), "metadata"):
+        some = again[rows]
+        metadata = listed.read(some, plan.prefix, plan.states)
+        collection.set_metadata([plan.known[name] for name in some], metadata)
+    return skipped
+
+
+def _vectors(
+    collection: Collection, listed: ListedImages, names: Sequence[str], feature_file: Path
+) -> tuple[tuple[str, ...], Float32Array, Mapping[str, str]]:
+    """The images that could be read, their features, and the reasons for the others."""
+    feature: Any = collection.recipe.features
+    nothing = np.empty((0, 0), np.float32)
+    if not names:
+        return (), nothing, {}
+    errors: Literal["skip", "raise"] = "skip" if listed.origin.skip_broken else "raise"
+    images = listed.paths(names)
+    try:
+        found = extract(images, [feature], feature_file, errors=errors, keep_parts=True)
+    except NoImageError as error:
+        return (), nothing, error.skipped
+    return found.paths, found[feature.name], found.skipped
+
+
+def _listed(collection: Collection, origin: Origin) -> ListedImages:
+    if not origin.root.is_dir():  # allowed to be empty
+        return ListedImages(origin, (), {}, {}, ())
+    return list_images(origin, own_files=own_files_of(collection.place))
+
+
+def _remembered(collection: Collection) -> Origin | None:
+    given = collection.origin
+    return None if given is None else Origin.from_json(given, collection.folder)
+
+
+def _is_main(collection: Collection, before: Origin | None, folder: FilePath | None) -> bool:
+    """Whether the folder is the one to remember: the same, the first, or in its place."""
+    if before is None and folder is None:
+        raise InputError(
+            f"{collection.place}: remembers no folder; name it: "
+            f"'bittern index sync {collection.place} FOLDER'."
+        )
+    if before is None or folder is None or not before.root.exists():
+        return True
+    return Path(os.path.realpath(folder)) == before.root
+
+
+def _origin(
+    before: Origin | None,
+    folder: FilePath | None,
+    is_main: bool,
+    metadata: FilePath | None,
+    with_exif: bool | None,
+    skip_broken: bool | None,
+) -> Origin:
+    """How to read the folder: as before, but for what is given."""
+    root = Path() if folder is None else Path(os.path.realpath(folder))
+    origin = before or Origin(root)
+    if folder is not None:
+        table = _moved_table(origin, root) if is_main else None
+        origin = replace(origin, root=root, table=table)
+    if metadata is not None:
+        origin = replace(origin, table=find_table(metadata, origin.root))
+    if with_exif is not None:
+        origin = replace(origin, with_exif=with_exif)
+    if skip_broken is not None:
+        origin = replace(origin, skip_broken=skip_broken)
+    return replace(origin, columns=())
+
+
+def _moved_table(before: Origin, root: Path) -> Path | None:
+    """The table of metadata after a move of the folder, with which it may have moved."""
+    if before.table is None or before.table.exists():
+        return before.table
+    name = name_inside(before.table, before.root)
+    return before.table if name is None else root / name
+
+
+def _images_of(files: Sequence[FilePath], main: Path | None) -> tuple[Path, list[str]]:
+    """The images of files and folders, by names relative to ``main`` or to a common folder."""
+    if not files:
+        raise InputError("index add: needs at least one file.")
+    found: list[Path] = []
+    folders: list[Path] = []
+    for given in map(Path, files):
+        if given.is_dir():
+            root = Path(os.path.realpath(given))
+            found += [root / name for name in list_images(Origin(root, skip_broken=True)).names]
+            folders.append(root)
+        elif given.is_file():
+            found.append(Path(os.path.realpath(given.parent), given.name))
+            folders.append(found[-1].parent)
+        else:
+            raise InputError(f"{given}: no such file or folder.")
+    if main is not None and all(file.is_relative_to(main) for file in found):
+        root = main
+    else:
+        root = Path(os.path.commonpath(folders))
+    return root, [file.relative_to(root).as_posix() for file in found]
+
+
+def _known_items(collection: Collection) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Id and metadata of each item that has a path."""
+    items = collection.get(np.sort(collection.ids))
+    for id_, known in zip(items.ids.tolist(), items.metadata, strict=True):
+        if isinstance(known.get("path"), str):
+            yield id_, known
