@@ -71,6 +71,7 @@ def search(
     _check_options(image or [], unlike or [], text, row, radius)
     wanted: dict[str, Any] = {"to": to, "k": k, "radius": radius, "where": where}
     with store.open(name, read_only=True) as collection:
+        shown = _columns(columns, collection.info()["metadata"])
         if row is not None:
             files: dict[str, Any] = {"vectors": vectors, "codes": codes, "key": key}
             found = queries.search_by_row(collection, row, **files, **wanted)
@@ -81,7 +82,7 @@ def search(
         asked: list[Path | None] = [*(image or ())]
         if row is not None and vectors is None and codes is None:
             asked = [queries.image_file(collection.get([row]).metadata[0], collection.folder)]
-    echo(_table(found, _names(columns)) if format is SearchFormat.table else _json(found))
+    echo(_table(found, shown) if format is SearchFormat.table else _json(found))
     if montage is not None:
         from bittern.store.montage import draw_montage
 
@@ -111,8 +112,15 @@ def _check_options(
         raise InputError("search: --radius is for one query, not for several examples.")
 
 
-def _names(columns: str | None) -> list[str] | None:
-    return None if columns is None else [name.strip() for name in columns.split(",")]
+def _columns(columns: str | None, known: dict[str, str] | None) -> list[str] | None:
+    """The columns to show, checked where the collection knows its columns; None for the default."""
+    if columns is None:
+        return None
+    names = [name.strip() for name in columns.split(",")]
+    for name in names:
+        if known is not None and name not in known:
+            raise InputError(f"search: no item has {name!r}; items have {', '.join(known)}.")
+    return names
 
 
 def _table(found: Matches, columns: list[str] | None) -> str:
@@ -121,9 +129,6 @@ def _table(found: Matches, columns: list[str] | None) -> str:
 
     there = dict.fromkeys(key for metadata in found.metadata for key in metadata)
     keys = [key for key in there if key not in DETAILS] if columns is None else columns
-    for key in keys:
-        if key not in there and len(found):
-            raise InputError(f"search: the items found have no {key!r}, but {', '.join(there)}.")
     lines = [["id", _value_name(found), *keys]]
     for id_, value, metadata in zip(found.ids, found.values, found.metadata, strict=True):
         shown = str(value) if found.is_distance else f"{value:.3g}"

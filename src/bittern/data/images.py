@@ -54,14 +54,19 @@ def decode_image(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
 
 
 def open_image(source: Path | BinaryIO) -> Image:
-    """A Pillow image whose pixels are not decoded yet; knows HEIC if the extra is installed."""
+    """A Pillow image whose pixels are not decoded yet; knows HEIC if the extra is installed.
+
+    Pillow's warnings are left out: about EXIF, and about the number of pixels, which we limit.
+    """
     from PIL import Image, UnidentifiedImageError
 
-    try:
-        return Image.open(source)
-    except UnidentifiedImageError:
-        if not _is_heic(source):
-            raise
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return Image.open(source)
+        except UnidentifiedImageError:
+            if not _is_heic(source):
+                raise
         try:
             from pillow_heif import register_heif_opener
         except ImportError:

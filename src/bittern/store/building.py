@@ -22,7 +22,7 @@ from bittern.hashing.files import draw_rows, make_hasher
 from bittern.progress import Bar
 from bittern.store.base import Collection
 from bittern.store.code_items import CodeItems, is_code_file
-from bittern.store.image_items import BROKEN, LeftOut
+from bittern.store.image_items import BROKEN, LeftOut, list_images
 from bittern.store.milvus import Address
 from bittern.store.paths import real_folder
 from bittern.store.recipe import Recipe
@@ -100,10 +100,11 @@ def build_collection(
     if texts is not None:
         settings |= {"texts": os.fspath(texts), "text-features": recipe.names().get("texts")}
     _check_resumable(place, settings)
-    origin = None
+    listed = None
     if folder_or_file.is_dir():
         options: dict[str, Any] = {"with_exif": with_exif, "skip_broken": skip_broken}
         origin = origin_of(folder_or_file, metadata=metadata, **options)
+        listed = list_images(origin, own_files=own_files_of(place))
     elif metadata is not None:
         raise InputError(f"{source}: is not a folder; a table of metadata is about images.")
     home = folder_of(place)
@@ -112,9 +113,8 @@ def build_collection(
             folder_or_file,
             recipe,
             feature_file,
-            origin=origin,
+            listed=listed,
             home=home,
-            own_files=own_files_of(place),
             texts=texts,
             key=key,
         )
@@ -124,8 +124,8 @@ def build_collection(
         draft = json.dumps({**settings, "made from": items.digest(), **_model_digest(recipe)})
         with _open_draft(place, draft, items, lambda: items.fitted(recipe, rows)) as collection:
             _fill(collection, items)
-            if origin is not None:
-                collection.set_origin(origin.to_json(home))
+            if listed is not None:
+                collection.set_origin(listed.origin.to_json(home))
             collection.finish()
         left_out = items.left_out
         n_skipped = sum(one.kind == BROKEN for one in left_out)

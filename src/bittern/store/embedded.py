@@ -177,7 +177,7 @@ class EmbeddedCollection(Collection):
             elif there != column.kind:
                 raise InputError(
                     f"{TITLE}: metadata '{name}' is of type {there} in this collection, "
-                    f"got {column.kind}."
+                    f"got {column.kind}; give values of that type, or choose another name."
                 )
             matched[name] = column
         return matched, changes

@@ -119,7 +119,7 @@ class ListedImages:
             facts = exif.read_facts(self.origin.root / name) if self.origin.with_exif else {}
             facts = {key: value for key, value in facts.items() if key not in self.origin.columns}
             state = {} if states[name] is None else {STATE: states[name]}
-            rows.append({**facts, **self.known(name, prefix), **state})
+            rows.append({**self.known(name, prefix), **facts, **state})
         return rows
 
     def _replaced(self) -> dict[str, None]:
@@ -148,7 +148,7 @@ def list_images(
         if not _is_text(name)
     ]
     if len(left_out) > len(others) and not origin.skip_broken:
-        raise FileError(f"{origin.root}: {left_out[-1].name!r}: {left_out[-1].reason}; rename it.")
+        raise FileError(f"{origin.root}/{left_out[-1].name}: {left_out[-1].reason}; rename it.")
     listed = tuple(filter(_is_text, listed))
     _, classes = folder.classes_by_folder(listed)
     table = _read_table(origin, listed)

@@ -218,15 +218,14 @@ def read_source(
     recipe: Recipe,
     feature_file: Path,
     *,
-    origin: Origin | None = None,
+    listed: ListedImages | None = None,
     home: Path | None = None,
-    own_files: Iterable[Path] = (),
     texts: Texts | None = None,
     key: str | None = None,
 ) -> Source:
     """The images of a folder, or the vectors or codes of a file; ``texts`` are of the images.
 
-    ``origin`` says how images are read, and ``home`` is the folder that their paths are relative
+    ``listed`` are the images of a folder, and ``home`` is the folder that their paths are relative
     to.  ``key`` names the array of vectors.  Features of images go to ``feature_file`` as they are
     computed, and are found there again.
     """
@@ -235,7 +234,7 @@ def read_source(
     if source.is_dir():
         if recipe.features is None:
             raise InputError(f"{source}: images need a feature in the recipe.")
-        listed = list_images(origin or origin_of(source), own_files=own_files)
+        listed = listed or list_images(origin_of(source))
         items = _read_images(listed, recipe.features, feature_file, home)
         if texts is not None:
             items = replace(items, left_out=_without_texts(items.left_out, texts))

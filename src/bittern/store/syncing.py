@@ -80,7 +80,10 @@ def sync(
     origin = _origin(before, folder, is_main, metadata, with_exif, skip_broken)
     moved_from = None if before is None or not is_main else before.root
     if not origin.root.is_dir() and not allow_empty:
-        raise InputError(f"{origin.root}: no such folder; all its items would be removed.")
+        raise InputError(
+            f"{origin.root}: no such folder; if it has moved, name its new place; --allow-empty "
+            "(allow_empty=True) removes all its items."
+        )
     listed = _listed(collection, origin)
     rereads = is_main and before is not None and _rereads_exif(before, listed.origin)
     plan = _Plan.compare(collection, listed, moved_from, rereads=rereads)
@@ -92,7 +95,9 @@ def sync(
     if dry_run:
         return plan.changes(listed.left_out)
     with resume_message(), feature_file_of(collection.place) as feature_file:
-        skipped = _write(collection, listed, plan, feature_file)
+        ready = _read(collection, listed, plan, feature_file)
+        _write(collection, listed, plan, ready)
+        skipped = ready.skipped
         gone = plan.ids_of_gone(skipped)
         if gone:
             collection.delete(gone)
@@ -115,15 +120,21 @@ def add_files(
     folder that the collection remembers get the metadata that :func:`sync` would give them.
     """
     check_takes_images(collection.place, collection.recipe)
+    if not files:
+        raise InputError("index add: needs at least one file.")
     before = _remembered(collection)
-    root, names = _images_of(files, None if before is None else before.root)
-    is_main = before is not None and root == before.root
-    origin = _origin(before, root, is_main, metadata, with_exif, skip_broken)
-    listed = list_images(origin, names)
-    plan = replace(_Plan.compare(collection, listed), gone={})
+    main = None if before is None else before.root
+    parts: list[tuple[ListedImages, _Plan, _Ready]] = []
     with resume_message(), feature_file_of(collection.place) as feature_file:
-        skipped = _write(collection, listed, plan, feature_file, in_one=True)
-    return plan.changes(listed.left_out, skipped)
+        for root, names in _images_of(files, main):
+            origin = _origin(before, root, root == main, metadata, with_exif, skip_broken)
+            listed = list_images(origin, names)
+            plan = replace(_Plan.compare(collection, listed), gone={})
+            parts.append((listed, plan, _read(collection, listed, plan, feature_file)))
+        for listed, plan, ready in parts:
+            _write(collection, listed, plan, ready, in_one=True)
+    done = [plan.changes(listed.left_out, ready.skipped) for listed, plan, ready in parts]
+    return Changes(*(sum(lists, ()) for lists in zip(*done, strict=True)))
 
 
 def add_from(
@@ -148,8 +159,10 @@ def add_from(
     if given.is_dir() and not recipe.is_crossmodal and texts is None:
         return len(add_files(collection, [given], skip_broken=skip_broken).added)
     with feature_file_of(place) as feature_file:
-        origin = origin_of(given, skip_broken=skip_broken) if given.is_dir() else None
-        options: dict[str, Any] = {"origin": origin, "home": collection.folder}
+        listed = None
+        if given.is_dir():
+            listed = list_images(origin_of(given, skip_broken=skip_broken))
+        options: dict[str, Any] = {"listed": listed, "home": collection.folder}
         items = read_source(given, recipe, feature_file, texts=texts, key=key, **options)
         if len(items):
             codes = [items.encode(recipe, rows) for rows in batches(len(items), "encoding")]
@@ -281,47 +294,52 @@ def _rereads_exif(before: Origin, now: Origin) -> bool:
     return before.with_exif != now.with_exif or replaced[0] != replaced[1]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ready:
+    """Images that could be read, their features, and the reasons for the others."""
+
+    names: tuple[str, ...]
+    vectors: Float32Array
+    skipped: Mapping[str, str]
+
+
+def _read(collection: Collection, listed: ListedImages, plan: _Plan, feature_file: Path) -> _Ready:
+    """Read the images that have to be encoded; the slow part."""
+    wanted = sorted((*plan.added, *plan.encoded))
+    nothing = np.empty((0, 0), np.float32)
+    if not wanted:
+        return _Ready((), nothing, {})
+    feature: Any = collection.recipe.features
+    errors: Literal["skip", "raise"] = "skip" if listed.origin.skip_broken else "raise"
+    images = listed.paths(wanted)
+    try:
+        found = extract(images, [feature], feature_file, errors=errors, keep_parts=True)
+    except NoImageError as error:
+        return _Ready((), nothing, error.skipped)
+    return _Ready(found.paths, found[feature.name], found.skipped)
+
+
 def _write(
     collection: Collection,
     listed: ListedImages,
     plan: _Plan,
-    feature_file: Path,
+    ready: _Ready,
     *,
     in_one: bool = False,
-) -> Mapping[str, str]:
-    """Add, encode again and describe again; returns the images that were skipped."""
-    wanted = sorted((*plan.added, *plan.encoded))
-    names, vectors, skipped = _vectors(collection, listed, wanted, feature_file)
-    new = iter(collection._next_ids(sum(name not in plan.known for name in names)).tolist())
-    ids = [plan.known[name] if name in plan.known else next(new) for name in names]
+) -> None:
+    """Add, encode again and describe again, in batches or all at once."""
+    names, known = ready.names, plan.known
+    new = iter(collection._next_ids(sum(name not in known for name in names)).tolist())
+    ids = [known[name] if name in known else next(new) for name in names]
     whole = [slice(0, len(names))] if names else []
     for rows in whole if in_one else batches(len(names), "storing"):
-        codes = collection.recipe.encode(vectors[rows], "sync: images")
+        codes = collection.recipe.encode(ready.vectors[rows], "sync: images")
         metadata = listed.read(names[rows], plan.prefix, plan.states)
         collection.upsert(codes, ids[rows], metadata=metadata)
-    again = list(plan.described)
-    for rows in batches(len(again), "metadata"):
-        some = again[rows]
+    for rows in batches(len(plan.described), "metadata"):
+        some = plan.described[rows]
         metadata = listed.read(some, plan.prefix, plan.states)
-        collection.set_metadata([plan.known[name] for name in some], metadata)
-    return skipped
-
-
-def _vectors(
-    collection: Collection, listed: ListedImages, names: Sequence[str], feature_file: Path
-) -> tuple[tuple[str, ...], Float32Array, Mapping[str, str]]:
-    """The images that could be read, their features, and the reasons for the others."""
-    feature: Any = collection.recipe.features
-    nothing = np.empty((0, 0), np.float32)
-    if not names:
-        return (), nothing, {}
-    errors: Literal["skip", "raise"] = "skip" if listed.origin.skip_broken else "raise"
-    images = listed.paths(names)
-    try:
-        found = extract(images, [feature], feature_file, errors=errors, keep_parts=True)
-    except NoImageError as error:
-        return (), nothing, error.skipped
-    return found.paths, found[feature.name], found.skipped
+        collection.set_metadata([known[name] for name in some], metadata)
 
 
 def _listed(collection: Collection, origin: Origin) -> ListedImages:
@@ -378,27 +396,32 @@ def _moved_table(before: Origin, root: Path) -> Path | None:
     return before.table if name is None else root / name
 
 
-def _images_of(files: Sequence[FilePath], main: Path | None) -> tuple[Path, list[str]]:
-    """The images of files and folders, by names relative to ``main`` or to a common folder."""
-    if not files:
-        raise InputError("index add: needs at least one file.")
-    found: list[Path] = []
+def _images_of(files: Sequence[FilePath], main: Path | None) -> list[tuple[Path, list[str]]]:
+    """The images of files and folders: those in ``main``, and others below a common folder."""
+    inside: list[str] = []
+    others: list[Path] = []
     folders: list[Path] = []
     for given in map(Path, files):
         if given.is_dir():
             root = Path(os.path.realpath(given))
-            found += [root / name for name in list_images(Origin(root, skip_broken=True)).names]
-            folders.append(root)
+            found = [root / name for name in list_images(Origin(root, skip_broken=True)).names]
         elif given.is_file():
-            found.append(Path(os.path.realpath(given.parent), given.name))
-            folders.append(found[-1].parent)
+            root = Path(os.path.realpath(given.parent))
+            found = [root / given.name]
         else:
             raise InputError(f"{given}: no such file or folder.")
-    if main is not None and all(file.is_relative_to(main) for file in found):
-        root = main
-    else:
+        if not found:
+            raise InputError(f"{given}: has no images.")
+        if main is not None and root.is_relative_to(main):
+            inside += [file.relative_to(main).as_posix() for file in found]
+        else:
+            others += found
+            folders.append(root)
+    groups = [] if main is None or not inside else [(main, inside)]
+    if others:
         root = Path(os.path.commonpath(folders))
-    return root, [file.relative_to(root).as_posix() for file in found]
+        groups.append((root, [file.relative_to(root).as_posix() for file in others]))
+    return groups
 
 
 def _known_items(collection: Collection) -> Iterator[tuple[int, dict[str, Any]]]:
