@@ -282,7 +282,7 @@ def test_a_table_exif_and_folders_become_metadata(photos, tmp_path):
     assert synced(place, with_exif=False).described == NAMES
     assert contents(place) == built_anew(photos, metadata="photos.csv", with_exif=False)
     (photos / "photos.csv").write_text("file,title,year\na.png,First,about 1999\n")
-    with pytest.raises(bt.InputError, match="'year' is of type BIGINT .*choose another name"):
+    with pytest.raises(bt.InputError, match=r"'year' is of type BIGINT .*choose another name"):
         synced(place)
     assert len(contents(place)) == 5
 

@@ -172,13 +172,14 @@ class Collection(ABC):
         self._export(path)
 
     def info(self) -> dict[str, Any]:
-        """Place, numbers of items and bits, hasher, features, metadata."""
-        self._check_open()
+        """Place, numbers of items and bits, hasher, features, metadata, folder of the images."""
+        origin = self.origin
         return {
             "place": self.place,
             "n_items": len(self),
             "n_bits": self.n_bits,
             **self._details(),
+            **({} if origin is None else {"images": origin["folder"]}),
         }
 
     def close(self) -> None:

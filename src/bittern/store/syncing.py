@@ -419,7 +419,10 @@ def _images_of(files: Sequence[FilePath], main: Path | None) -> list[tuple[Path,
             folders.append(root)
     groups = [] if main is None or not inside else [(main, inside)]
     if others:
-        root = Path(os.path.commonpath(folders))
+        try:
+            root = Path(os.path.commonpath(folders))
+        except ValueError:
+            raise InputError("index add: the images must be on one drive.") from None
         groups.append((root, [file.relative_to(root).as_posix() for file in others]))
     return groups
 
