@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bittern.codes import Codes
-    from bittern.store.syncing import Changes
+    from bittern.store.comparing import Changes
 
 index = typer.Typer(
     no_args_is_help=True, help="Create, change, inspect and export collections of codes."

@@ -16,8 +16,8 @@ from bittern.cli.app import check_outputs, handle_interrupt
 from bittern.cli.features import MOST_SHOWN, OnError
 
 if TYPE_CHECKING:
+    from bittern.store.comparing import Changes
     from bittern.store.image_items import LeftOut
-    from bittern.store.syncing import Changes
 
 NOTHING = "nothing to do"
 Table = Annotated[

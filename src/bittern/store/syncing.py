@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,38 +16,21 @@ from bittern.data.exif import KEYS as EXIF_KEYS
 from bittern.errors import InputError
 from bittern.features import extract
 from bittern.features.extracted import NoImageError
-from bittern.progress import track
 from bittern.store.base import Collection
 from bittern.store.building import batches, feature_file_of, own_files_of, resume_message
 from bittern.store.code_items import is_code_file
+from bittern.store.comparing import Changes, Plan, known_items
 from bittern.store.image_items import (
-    BROKEN,
-    STATE,
-    LeftOut,
     ListedImages,
     Origin,
     check_takes_images,
     find_table,
-    is_same_content,
     list_images,
-    state_of,
 )
-from bittern.store.paths import located, name_inside, stored_path
+from bittern.store.paths import located, name_inside
 from bittern.store.sources import Texts, origin_of, read_source
 
-KINDS = ("added", "encoded", "described", "unchanged")
 FilePath = str | os.PathLike[str]
-
-
-class Changes(NamedTuple):
-    """What was done, or would be done: names of images, relative to their folder."""
-
-    added: tuple[str, ...]
-    encoded: tuple[str, ...]  # again, because the file changed
-    described: tuple[str, ...]  # again, because only the metadata changed
-    removed: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
 
 
 def sync(
@@ -86,7 +69,7 @@ def sync(
         )
     listed = _listed(collection, origin)
     rereads = is_main and before is not None and _rereads_exif(before, listed.origin)
-    plan = _Plan.compare(collection, listed, moved_from, rereads=rereads)
+    plan = Plan.compare(collection, listed, moved_from, rereads=rereads)
     if plan.known and not listed.names and not allow_empty:
         raise InputError(
             f"{origin.root}: has no images, so that all {len(plan.known):,} items would be "
@@ -124,12 +107,12 @@ def add_files(
         raise InputError("index add: needs at least one file.")
     before = _remembered(collection)
     main = None if before is None else before.root
-    parts: list[tuple[ListedImages, _Plan, _Ready]] = []
+    parts: list[tuple[ListedImages, Plan, _Ready]] = []
     with resume_message(), feature_file_of(collection.place) as feature_file:
         for root, names in _images_of(files, main):
             origin = _origin(before, root, root == main, metadata, with_exif, skip_broken)
             listed = list_images(origin, names)
-            plan = replace(_Plan.compare(collection, listed), gone={})
+            plan = replace(Plan.compare(collection, listed), gone={})
             parts.append((listed, plan, _read(collection, listed, plan, feature_file)))
         for listed, plan, ready in parts:
             _write(collection, listed, plan, ready, in_one=True)
@@ -176,7 +159,7 @@ def remove_files(collection: Collection, files: Sequence[FilePath]) -> int:
     A path is relative to the current folder, or written as in the metadata.
     """
     ids: dict[str, list[int]] = {}
-    for id_, known in _known_items(collection):
+    for id_, known in known_items(collection):
         for path in {str(located(known["path"], collection.folder)), known["path"]}:
             ids.setdefault(path, []).append(id_)
     gone: list[int] = []
@@ -188,104 +171,6 @@ def remove_files(collection: Collection, files: Sequence[FilePath]) -> int:
             raise InputError(f"{collection.place}: no item has the path {str(file)!r}.")
         gone += found
     return collection.delete(np.unique(gone)) if gone else 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Plan:
-    """How the items of a collection differ from the images of a folder."""
-
-    known: Mapping[str, int]  # ids of the items of that folder
-    states: Mapping[str, str | None]
-    prefix: str  # the stored path of the folder
-    added: tuple[str, ...] = ()
-    encoded: tuple[str, ...] = ()
-    described: tuple[str, ...] = ()
-    unchanged: tuple[str, ...] = ()
-    gone: Mapping[int, str] = field(default_factory=dict)  # also second items of one image
-
-    @classmethod
-    def compare(
-        cls,
-        collection: Collection,
-        listed: ListedImages,
-        moved_from: Path | None = None,
-        *,
-        rereads: bool = False,
-    ) -> _Plan:
-        """Compare each image with its item; reads files whose time has changed.
-
-        ``rereads`` describes every image again, because what is stored of EXIF may not be enough.
-        """
-        root = listed.origin.root
-        items, gone = _match(collection, listed, moved_from)
-        prefix = stored_path(root, collection.folder)
-        states: dict[str, str | None] = {}
-        sorted_out: dict[str, list[str]] = {kind: [] for kind in KINDS}
-        for name in track(listed.names, "files", len(listed.names)):
-            known = items[name][1] if name in items else None
-            states[name] = state_of(root / name, None if known is None else known.get(STATE))
-            kind = _kind(known, states[name], listed, name, prefix)
-            sorted_out["described" if rereads and kind == "unchanged" else kind].append(name)
-        ids = {name: id_ for id_, name in gone.items()}
-        ids |= {name: id_ for name, (id_, _) in items.items()}
-        lists = {kind: tuple(names) for kind, names in sorted_out.items()}
-        return cls(ids, states, prefix, gone=gone, **lists)
-
-    def changes(
-        self, left_out: Sequence[LeftOut], skipped: Mapping[str, str] | None = None
-    ) -> Changes:
-        """The names, without images that were skipped; their old items are removed."""
-        skipped = skipped or {}
-        broken = tuple(LeftOut(BROKEN, name, reason) for name, reason in skipped.items())
-        return Changes(
-            tuple(name for name in self.added if name not in skipped),
-            tuple(name for name in self.encoded if name not in skipped),
-            self.described,
-            (*self.gone.values(), *(name for name in self.encoded if name in skipped)),
-            self.unchanged,
-            (*broken, *left_out),
-        )
-
-    def ids_of_gone(self, skipped: Mapping[str, str]) -> list[int]:
-        """The items to remove."""
-        return [*self.gone, *(self.known[name] for name in self.encoded if name in skipped)]
-
-
-def _match(
-    collection: Collection, listed: ListedImages, moved_from: Path | None
-) -> tuple[dict[str, tuple[int, dict[str, Any]]], dict[int, str]]:
-    """The item of each image; and the items of the folder that have none, or are second ones."""
-    items: dict[str, tuple[int, dict[str, Any]]] = {}
-    gone: dict[int, str] = {}
-    names = set(listed.names)
-    for id_, known in _known_items(collection):
-        file = located(known["path"], collection.folder)
-        name = _name_in(file, listed.origin.root, moved_from)
-        if name in names and name not in items:
-            items[name] = id_, known
-        elif name is not None:
-            gone[id_] = name
-    return items, gone
-
-
-def _kind(
-    known: dict[str, Any] | None, state: str | None, listed: ListedImages, name: str, prefix: str
-) -> str:
-    """What has to be done with an image, one of :data:`KINDS`."""
-    if known is None:
-        return "added"
-    if state is None or not is_same_content(state, known.get(STATE, "")):
-        return "encoded"
-    from_file = [key for key in EXIF_KEYS if key not in listed.origin.columns]
-    new = listed.known(name, prefix) | {STATE: state}
-    is_same = new == {key: value for key, value in known.items() if key not in from_file}
-    return "unchanged" if is_same else "described"
-
-
-def _name_in(file: Path, root: Path, moved_from: Path | None) -> str | None:
-    """The name of an item's image in the folder, or in the place where the folder was."""
-    name = name_inside(file, root)
-    return name_inside(file, moved_from) if name is None and moved_from is not None else name
 
 
 def _rereads_exif(before: Origin, now: Origin) -> bool:
@@ -303,7 +188,7 @@ class _Ready:
     skipped: Mapping[str, str]
 
 
-def _read(collection: Collection, listed: ListedImages, plan: _Plan, feature_file: Path) -> _Ready:
+def _read(collection: Collection, listed: ListedImages, plan: Plan, feature_file: Path) -> _Ready:
     """Read the images that have to be encoded; the slow part."""
     wanted = sorted((*plan.added, *plan.encoded))
     nothing = np.empty((0, 0), np.float32)
@@ -322,7 +207,7 @@ def _read(collection: Collection, listed: ListedImages, plan: _Plan, feature_fil
 def _write(
     collection: Collection,
     listed: ListedImages,
-    plan: _Plan,
+    plan: Plan,
     ready: _Ready,
     *,
     in_one: bool = False,
@@ -425,11 +310,3 @@ def _images_of(files: Sequence[FilePath], main: Path | None) -> list[tuple[Path,
             raise InputError("index add: the images must be on one drive.") from None
         groups.append((root, [file.relative_to(root).as_posix() for file in others]))
     return groups
-
-
-def _known_items(collection: Collection) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Id and metadata of each item that has a path."""
-    items = collection.get(np.sort(collection.ids))
-    for id_, known in zip(items.ids.tolist(), items.metadata, strict=True):
-        if isinstance(known.get("path"), str):
-            yield id_, known
