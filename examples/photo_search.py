@@ -19,7 +19,8 @@ from PIL import Image
 import bittern as bt
 from bittern.features import FEATURES
 from bittern.store.building import build_collection
-from bittern.store.queries import draw_montage, search_by_images
+from bittern.store.montage import draw_montage
+from bittern.store.queries import search_by_images
 
 
 def main() -> None:

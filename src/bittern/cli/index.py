@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import echo
 
-from bittern.cli.app import BitOrder, Layout, app, handle_interrupt
+from bittern.cli.app import BitOrder, Layout, app, check_outputs, handle_interrupt
 from bittern.cli.features import OnBroken, OnError
 from bittern.cli.fit import Key
+from bittern.cli.sync import (
+    NOTHING,
+    Broken,
+    Exif,
+    Skipped,
+    Table,
+    show_left_out,
+    summary_of,
+    sync_index,
+)
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,11 +29,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bittern.codes import Codes
+    from bittern.store.comparing import Changes
 
 index = typer.Typer(
     no_args_is_help=True, help="Create, change, inspect and export collections of codes."
 )
 app.add_typer(index, name="index")
+index.command("sync")(sync_index)
 
 Place = Annotated[str, typer.Argument(help="A collection: a file, or milvus://host:port/NAME.")]
 Source = Annotated[
@@ -49,6 +61,8 @@ def create_index(
     name: Place,
     source: Source,
     features: Annotated[str, typer.Option(help="Feature that turns images into vectors.")] = "deep",
+    metadata: Table = None,
+    exif: Exif = None,
     texts: Captions = None,
     text_features: Annotated[
         str, typer.Option(help="Feature that turns texts into vectors, with --texts.")
@@ -70,15 +84,19 @@ def create_index(
     ] = 20_000,
     random_state: Annotated[int, typer.Option(help="Seed for that sample and the hasher.")] = 0,
     on_error: OnBroken = OnError.stop,
+    skipped: Skipped = None,
 ) -> None:
     """Create a collection from images, vectors or codes: fit a hasher, encode and store.
 
+    Images are stored with their folder, what their files say (date, camera, size, place), and their
+    row of --metadata; 'index sync' keeps the collection in step with the folder.
     With --texts, images and texts get codes that can be compared, so that words find images and
     images find words.  What a file has for each row (ids, labels, paths and other columns) is
     stored with the codes.  If it is interrupted, run the same command again to continue.
     """
     from bittern.store.building import build_collection, choose_recipe
 
+    check_outputs(skipped)
     recipe = choose_recipe(
         source,
         hasher,
@@ -93,6 +111,8 @@ def create_index(
             name,
             source,
             recipe,
+            metadata=metadata,
+            with_exif=exif is not False,
             texts=texts,
             key=key,
             layout=code_layout,
@@ -100,49 +120,89 @@ def create_index(
             random_state=random_state,
             skip_broken=on_error is OnError.skip,
         )
-    skipped = f", {built.n_skipped:,} images skipped" if built.n_skipped else ""
+    n_skipped = f", {built.n_skipped:,} images skipped" if built.n_skipped else ""
     made = f"; {hasher} encoded them" if hasher is not None else ""
     if built.n_fitted:
         assert recipe.hasher is not None
         kind = "of them" if texts is None else "pairs"
         made = f"; {recipe.hasher.name} was fitted on {built.n_fitted:,} {kind}"
-    echo(f"{name}: {built.n_items:,} items of {built.n_bits} bits{skipped}{made}.")
+    echo(f"{name}: {built.n_items:,} items of {built.n_bits} bits{n_skipped}{made}.")
+    show_left_out(built.left_out, skipped)
 
 
 @index.command("add")
 def add_to_index(
     name: Place,
-    source: Source,
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Images, and folders of images.")
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="A folder of images, or a file of vectors or codes."),
+    ] = None,
+    metadata: Table = None,
+    exif: Exif = None,
     texts: Captions = None,
     key: Key = None,
     code_layout: Layout = None,
-    on_error: OnBroken = OnError.stop,
+    on_error: Broken = None,
+    skipped: Skipped = None,
 ) -> None:
-    """Add images, vectors or codes, encoded by the collection's feature and hasher; all or none."""
-    from bittern import store
-    from bittern.store.building import add_from
+    """Add images, vectors or codes, encoded by the collection's feature and hasher; all or none.
 
+    An image that is there already is not added again; if it changed, it is encoded again.
+    """
+    from bittern import store
+    from bittern.store.syncing import add_files, add_from
+
+    if bool(files) == (source is not None):
+        raise InputError("index add: give images, or --from SOURCE.")
+    check_outputs(skipped)
+    skip = None if on_error is None else on_error is OnError.skip
     with handle_interrupt(), store.open(name) as collection:
-        skip_broken = on_error is OnError.skip
-        n = add_from(
-            collection, source, texts=texts, key=key, layout=code_layout, skip_broken=skip_broken
-        )
-        echo(f"{name}: {n:,} items added, {len(collection):,} in total.")
+        is_images = source is None or (source.is_dir() and collection.recipe.features is not None)
+        if is_images and texts is None and not collection.recipe.is_crossmodal:
+            images = files or [source or Path()]
+            done = add_files(
+                collection, images, metadata=metadata, with_exif=exif, skip_broken=skip
+            )
+            echo(f"{name}: {_added(done)}, {len(collection):,} in total.")
+            show_left_out(done.left_out, skipped)
+        elif source is None or metadata is not None:
+            raise InputError(f"{name}: files and --metadata are for a collection of images alone.")
+        else:
+            n = add_from(
+                collection,
+                source,
+                texts=texts,
+                key=key,
+                layout=code_layout,
+                skip_broken=skip is True,
+            )
+            echo(f"{name}: {n:,} items added, {len(collection):,} in total.")
+
+
+def _added(done: Changes) -> str:
+    """What was done, beginning with the number of new items."""
+    others = summary_of(done._replace(added=()))
+    return f"{len(done.added):,} items added" + ("" if others == NOTHING else f", {others}")
 
 
 @index.command("remove")
 def remove_from_index(
     name: Place,
+    files: Annotated[list[Path] | None, typer.Argument(help="Images to remove.")] = None,
     id: Annotated[list[int] | None, typer.Option(help="Id of an item; may be repeated.")] = None,
     where: Where = None,
 ) -> None:
-    """Remove items by id, or all that meet a condition."""
+    """Remove items by image file, by id, or all that meet a condition; files stay on the disk."""
     from bittern import store
+    from bittern.store.syncing import remove_files
 
-    if bool(id) == (where is not None):
-        raise InputError("index remove: give --id or --where, one of the two.")
+    if sum((bool(files), bool(id), where is not None)) != 1:
+        raise InputError("index remove: give images, --id or --where.")
     with store.open(name) as collection:
-        n = collection.delete(id or None, where=where)
+        n = remove_files(collection, files) if files else collection.delete(id or None, where=where)
         echo(f"{name}: {n:,} items removed, {len(collection):,} left.")
 
 

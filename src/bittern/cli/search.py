@@ -56,8 +56,12 @@ def search(
     ] = None,
     where: Where = None,
     format: Annotated[SearchFormat, typer.Option(help="Output format.")] = SearchFormat.table,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Metadata to show in the table, such as path,taken (default: most)."),
+    ] = None,
     montage: Annotated[
-        Path | None, typer.Option(help="Also draw the images found: .png or .jpg.")
+        Path | None, typer.Option(help="Also draw the query and the images found: .png or .jpg.")
     ] = None,
 ) -> None:
     """Search a collection by text, by image, by row, or by positive and negative examples."""
@@ -68,6 +72,7 @@ def search(
     _check_options(image or [], unlike or [], text, row, radius)
     wanted: dict[str, Any] = {"to": to, "k": k, "radius": radius, "where": where}
     with store.open(name, read_only=True) as collection:
+        shown = _columns(columns, collection.info()["metadata"])
         if row is not None:
             files: dict[str, Any] = {"vectors": vectors, "codes": codes, "key": key}
             files["layout"] = code_layout
@@ -76,9 +81,15 @@ def search(
             found = queries.search_by_text(collection, text, **wanted)
         else:
             found = queries.search_by_images(collection, image or [], unlike=unlike or [], **wanted)
-    echo(_table(found) if format is SearchFormat.table else _json(found))
+        asked: list[Path | None] = [*(image or ())]
+        if row is not None and vectors is None and codes is None:
+            asked = [queries.image_file(collection.get([row]).metadata[0], collection.folder)]
+    echo(_table(found, shown) if format is SearchFormat.table else _json(found))
     if montage is not None:
-        queries.draw_montage(found, montage, title=text or "")
+        from bittern.store.montage import draw_montage
+
+        images = [file for file in asked if file is not None]
+        draw_montage(found, montage, title=text or "", queries=images, unlike=unlike or ())
 
 
 def _check_files(row: int | None, vectors: Path | None, codes: Path | None) -> None:
@@ -103,9 +114,23 @@ def _check_options(
         raise InputError("search: --radius is for one query, not for several examples.")
 
 
-def _table(found: Matches) -> str:
+def _columns(columns: str | None, known: dict[str, str] | None) -> list[str] | None:
+    """The columns to show, checked where the collection knows its columns; None for the default."""
+    if columns is None:
+        return None
+    names = [name.strip() for name in columns.split(",")]
+    for name in names:
+        if known is not None and name not in known:
+            raise InputError(f"search: no item has {name!r}; items have {', '.join(known)}.")
+    return names
+
+
+def _table(found: Matches, columns: list[str] | None) -> str:
     """One line per item."""
-    keys = list(dict.fromkeys(key for metadata in found.metadata for key in metadata))
+    from bittern.store.image_items import DETAILS
+
+    there = dict.fromkeys(key for metadata in found.metadata for key in metadata)
+    keys = [key for key in there if key not in DETAILS] if columns is None else columns
     lines = [["id", _value_name(found), *keys]]
     for id_, value, metadata in zip(found.ids, found.values, found.metadata, strict=True):
         shown = str(value) if found.is_distance else f"{value:.3g}"
@@ -119,12 +144,14 @@ def _table(found: Matches) -> str:
 
 
 def _json(found: Matches) -> str:
-    """A list of objects."""
+    """A list of objects; ``file`` is where the image is now."""
     name = _value_name(found)
-    rows = zip(found.ids.tolist(), found.values.tolist(), found.metadata, strict=True)
-    return json.dumps(
-        [{"id": i, name: value, **metadata} for i, value, metadata in rows], ensure_ascii=False
-    )
+    rows = zip(found.ids.tolist(), found.values.tolist(), found.metadata, found.files, strict=True)
+    listed = [
+        {"id": i, name: value, **known} | ({} if file is None else {"file": str(file)})
+        for i, value, known, file in rows
+    ]
+    return json.dumps(listed, ensure_ascii=False)
 
 
 def _value_name(found: Matches) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+import warnings
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, …, lengths of name and extra field
 _LARGEST = 1 << 28  # bytes of one image file
 _ENCRYPTED = 1
+_HEIC = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"}  # ISO 23008-12
 
 
 def read_image(path: Path) -> NDArray[np.uint8]:
@@ -40,26 +42,56 @@ def decode_image(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
 
     Applies the EXIF orientation, takes the first frame of an animation, puts transparent pixels on
     white, and divides 16-bit grey by 257 (Pillow reduces 16-bit colour to its upper bytes).  An
-    image of more than ``PIL.Image.MAX_IMAGE_PIXELS`` pixels is an error before it is decoded.
+    image of more than ``PIL.Image.MAX_IMAGE_PIXELS`` pixels is an error before it is decoded.  HEIC
+    needs the extra ``heic``.
     """
-    from PIL import Image, ImageOps
-
     try:
-        with Image.open(source) as image:
+        with open_image(source) as image:
             _refuse_bomb(image.width * image.height)
-            ImageOps.exif_transpose(image, in_place=True)
-            return _opaque(image, image.format)
+            return _opaque(_upright(image), image.format)
     except Exception as error:  # Pillow's decoders raise a dozen kinds on damaged files
         raise FileError(f"{name}: {_reason(error)}.") from error
 
 
+def open_image(source: Path | BinaryIO) -> Image:
+    """A Pillow image whose pixels are not decoded yet; knows HEIC if the extra is installed.
+
+    Pillow's warnings are left out: about EXIF, and about the number of pixels, which we limit.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return Image.open(source)
+        except UnidentifiedImageError:
+            if not _is_heic(source):
+                raise
+        try:
+            from pillow_heif import register_heif_opener
+        except ImportError:
+            raise ValueError(
+                "it is HEIC, which needs pillow-heif; pip install 'bittern[heic]'"
+            ) from None
+        register_heif_opener()
+        return Image.open(source)
+
+
+def exif_of(image: Image) -> Any:
+    """The EXIF block; what Pillow cannot read of a damaged one is missing, without a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return image.getexif()
+        except Exception:  # Pillow raises a dozen kinds
+            return {}
+
+
 def image_pixels(image: Image, name: str) -> NDArray[np.uint8]:
     """The same for a Pillow image, which is not changed."""
-    from PIL import ImageOps
-
     try:
         _refuse_bomb(image.width * image.height)
-        return _opaque(ImageOps.exif_transpose(image), image.format)
+        return _opaque(_upright(image), image.format)
     except Exception as error:  # it may have been opened and not yet decoded
         raise FileError(f"{name}: {_reason(error)}.") from error
 
@@ -141,6 +173,18 @@ def list_images(path: Path) -> list[zipfile.ZipInfo]:
     return [member for member in members if _is_image(member.filename)]
 
 
+def _is_heic(source: Path | BinaryIO) -> bool:
+    """Whether the file starts like HEIC, whatever its name."""
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            start = file.read(12)
+    else:
+        source.seek(0)
+        start = source.read(12)
+        source.seek(0)
+    return start[4:8] == b"ftyp" and start[8:12] in _HEIC
+
+
 class _BombError(Exception):
     """An image has more pixels than allowed."""
 
@@ -152,6 +196,28 @@ def _refuse_bomb(n_pixels: int) -> None:
     limit = Image.MAX_IMAGE_PIXELS
     if limit is not None and n_pixels > limit:
         raise _BombError
+
+
+def _upright(image: Image) -> Image:
+    """The image turned as its EXIF orientation says.
+
+    ``ImageOps.exif_transpose`` also writes the EXIF block anew, which fails if it is damaged.
+    """
+    from PIL.Image import Transpose as Turn
+
+    turns = {
+        2: Turn.FLIP_LEFT_RIGHT,
+        3: Turn.ROTATE_180,
+        4: Turn.FLIP_TOP_BOTTOM,
+        5: Turn.TRANSPOSE,
+        6: Turn.ROTATE_270,
+        7: Turn.TRANSVERSE,
+        8: Turn.ROTATE_90,
+    }
+    image.load()  # which turns TIFF itself
+    orientation = exif_of(image).get(0x0112)
+    turn = turns.get(orientation) if isinstance(orientation, int) else None
+    return image if turn is None else image.transpose(turn)
 
 
 def _opaque(image: Image, file_format: str | None) -> NDArray[np.uint8]:

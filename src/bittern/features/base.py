@@ -136,12 +136,14 @@ class ImagePaths:
     class_names: tuple[str, ...]
 
 
-def find_images(source: ImageSource) -> ImagePaths:
+def find_images(source: ImageSource | ImagePaths) -> ImagePaths:
     """All images below a folder, or the given ones relative to their deepest common folder.
 
     The class of an image is its sub-folder; see
     :func:`~bittern.data.readers.folder.classes_by_folder`.
     """
+    if isinstance(source, ImagePaths):
+        return source
     if isinstance(source, str | os.PathLike):
         dataset = folder.load(Path(source), manifest=False)
         assert dataset.ids is not None  # they are the paths

@@ -26,6 +26,14 @@ OTHERS = ("paths", "skipped", "skipped_reasons", "fitted_on", "about")
 RESERVED = frozenset((*OTHERS, "labels", "class_names"))  # names that no feature may have
 
 
+class NoImageError(FileError):
+    """All images were skipped."""
+
+    def __init__(self, root: Path, skipped: Mapping[str, str]) -> None:
+        super().__init__(f"{root}: no image could be read; {next(iter(skipped.values()))}")
+        self.skipped = skipped  # path: reason
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Extracted:
     """Rows of several features for the same images; row ``i`` of each describes ``paths[i]``."""

@@ -24,7 +24,13 @@ from bittern.features.chunks import (
     parts_folder,
     stored_rows,
 )
-from bittern.features.extracted import RESERVED, Extracted, load_features, write_features
+from bittern.features.extracted import (
+    RESERVED,
+    Extracted,
+    NoImageError,
+    load_features,
+    write_features,
+)
 from bittern.features.fitting import Fitted, fit_features, has_to_learn
 from bittern.moved import renamed
 from bittern.parallel import available_threads
@@ -33,7 +39,7 @@ from bittern.progress import Bar
 
 @renamed(pictures="images")
 def extract(
-    images: ImageSource,
+    images: ImageSource | ImagePaths,
     features: Sequence[str | Feature],
     path_out: str | os.PathLike[str],
     *,
@@ -91,7 +97,7 @@ def extract(
 
 
 def fitted_on(
-    images: ImageSource,
+    images: ImageSource | ImagePaths,
     feature: Feature,
     path_out: str | os.PathLike[str],
     *,
@@ -204,7 +210,7 @@ def _write(out: Path, found: ImagePaths, ready: Fitted, chunks: Sequence[Chunk])
         paths += part.paths
         skipped |= part.skipped
     if not paths:
-        raise FileError(f"{found.root}: no image could be read; {next(iter(skipped.values()))}")
+        raise NoImageError(found.root, skipped)
     others: dict[str, Any] = {
         "paths": paths,
         "skipped": list(skipped),

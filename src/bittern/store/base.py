@@ -7,6 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -59,6 +60,7 @@ class Collection(ABC):
     n_bits: int
     read_only: bool
     draft: str | None  # a description while it is being filled, None once it is finished
+    folder: Path | None  # where relative paths in the metadata start; None on a server
     _is_open = True
 
     def add(self, things: Any, ids: ArrayLike | None = None, metadata: Metadata = None) -> Ids:
@@ -105,12 +107,32 @@ class Collection(ABC):
             self._delete(found)
         return len(found)
 
+    def set_metadata(self, ids: ArrayLike, metadata: Metadata) -> None:
+        """Replace all metadata of items; their codes and their order stay."""
+        self._check_writable()
+        changed = _distinct(ids, np.size(ids))
+        self._check_known(changed)
+        columns = columns_of(metadata, len(changed), TITLE)
+        if len(changed):
+            self._set_metadata(changed, columns)
+
     def finish(self) -> None:
         """Mark the collection as finished, if it is a draft."""
         self._check_writable()
         if self.draft is not None:
-            self._finish()
+            self._write_head({**self._head(), "draft": None})
             self.draft = None
+
+    @property
+    def origin(self) -> dict[str, Any] | None:
+        """The folder of images that :func:`~bittern.store.syncing.sync` compares it with."""
+        self._check_open()
+        return self._head().get("origin")
+
+    def set_origin(self, origin: dict[str, Any] | None) -> None:
+        """Remember that folder, as plain values."""
+        self._check_writable()
+        self._write_head({**self._head(), "origin": origin})
 
     def search(self, queries: Any, k: int, *, where: str | None = None) -> Hits:
         """The k nearest items of each query that meet the condition; fewer if there are fewer."""
@@ -150,13 +172,14 @@ class Collection(ABC):
         self._export(path)
 
     def info(self) -> dict[str, Any]:
-        """Place, numbers of items and bits, hasher, features, metadata."""
-        self._check_open()
+        """Place, numbers of items and bits, hasher, features, metadata, folder of the images."""
+        origin = self.origin
         return {
             "place": self.place,
             "n_items": len(self),
             "n_bits": self.n_bits,
             **self._details(),
+            **({} if origin is None else {"images": origin["folder"]}),
         }
 
     def close(self) -> None:
@@ -209,8 +232,12 @@ class Collection(ABC):
         """Delete existing items by distinct ids; at least one."""
 
     @abstractmethod
-    def _finish(self) -> None:
-        """Mark the collection as finished."""
+    def _set_metadata(self, ids: Ids, columns: Columns) -> None:
+        """Replace the metadata of existing items by distinct ids; at least one."""
+
+    @abstractmethod
+    def _write_head(self, head: dict[str, Any]) -> None:
+        """Replace the description."""
 
     @abstractmethod
     def _matching(self, where: str | None) -> Ids:

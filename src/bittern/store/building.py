@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bittern import store
-from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.extras import require
 from bittern.features.extraction import forget_parts
@@ -25,20 +24,27 @@ from bittern.io.arrays import modules_to_read
 from bittern.progress import Bar
 from bittern.store.base import Collection
 from bittern.store.code_items import CodeItems, is_code_file
+from bittern.store.image_items import BROKEN, LeftOut, list_images
 from bittern.store.milvus import Address
+from bittern.store.paths import real_folder
 from bittern.store.recipe import Recipe
-from bittern.store.sources import Source, Texts, read_source
+from bittern.store.sources import Source, Texts, origin_of, read_source
 
 BATCH = 10_000  # items written at once
 
 
 class BuildSummary(NamedTuple):
-    """Numbers of items stored, images skipped, items that the hasher was fitted on, and bits."""
+    """Numbers of items stored, images skipped, items that the hasher was fitted on, and bits.
+
+    ``left_out`` names the images that were skipped, other files, and rows of a table of metadata
+    without an image, each with the reason.
+    """
 
     n_items: int
     n_skipped: int
     n_fitted: int
     n_bits: int
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def build_collection(
@@ -46,6 +52,8 @@ def build_collection(
     source: str | os.PathLike[str],
     recipe: Recipe,
     *,
+    metadata: str | os.PathLike[str] | None = None,
+    with_exif: bool = True,
     texts: Texts | None = None,
     key: str | None = None,
     layout: str | None = None,
@@ -58,6 +66,11 @@ def build_collection(
     ``recipe`` has the hasher and, for images, the feature; they are not changed.  A fitted hasher
     encodes as it is; otherwise a copy is fitted on ``fit_sample`` items drawn at random.
     ``skip_broken`` skips images that cannot be read; otherwise the first one is an error.
+
+    The metadata of an image are its ``path`` (relative to the collection, if both are on one
+    drive), its ``folder``, its ``label`` (the first sub-folder), what its EXIF block says (see
+    :mod:`bittern.data.exif`) unless ``with_exif`` is false, and the row of the table ``metadata``
+    (see :mod:`bittern.data.metadata_files`).
 
     A file of vectors or codes may have more for each row: ``ids`` (whole numbers; other ids become
     the metadata ``name``), ``labels``, ``paths`` and other columns, which become metadata.  ``key``
@@ -85,21 +98,29 @@ def build_collection(
         "fit-sample": None if recipe.is_fitted else fit_sample,
         "random-state": None if recipe.is_fitted else random_state,
     }
-    for option, value in (("key", key), ("code-layout", layout)):
-        if value is not None:
-            settings[option] = value
+    given = (("metadata", metadata), ("key", key), ("code-layout", layout))
+    settings |= {option: os.fspath(value) for option, value in given if value is not None}
     if texts is not None:
         settings |= {"texts": os.fspath(texts), "text-features": recipe.names().get("texts")}
     _check_resumable(place, settings)
-    with _resume_message(), _feature_file(place) as feature_file:
+    listed = None
+    if folder_or_file.is_dir():
+        options: dict[str, Any] = {"with_exif": with_exif, "skip_broken": skip_broken}
+        origin = origin_of(folder_or_file, metadata=metadata, **options)
+        listed = list_images(origin, own_files=own_files_of(place))
+    elif metadata is not None:
+        raise InputError(f"{source}: is not a folder; a table of metadata is about images.")
+    home = folder_of(place)
+    with resume_message(), feature_file_of(place) as feature_file:
         items = read_source(
             folder_or_file,
             recipe,
             feature_file,
+            listed=listed,
+            home=home,
             texts=texts,
             key=key,
             layout=layout,
-            skip_broken=skip_broken,
         )
         rows = np.arange(0)
         if not recipe.is_fitted:
@@ -107,8 +128,12 @@ def build_collection(
         draft = json.dumps({**settings, "made from": items.digest(), **_model_digest(recipe)})
         with _open_draft(place, draft, items, lambda: items.fitted(recipe, rows)) as collection:
             _fill(collection, items)
+            if listed is not None:
+                collection.set_origin(listed.origin.to_json(home))
             collection.finish()
-        return BuildSummary(len(items), items.n_skipped, len(rows), collection.n_bits)
+        left_out = items.left_out
+        n_skipped = sum(one.kind == BROKEN for one in left_out)
+        return BuildSummary(len(items), n_skipped, len(rows), collection.n_bits, left_out)
 
 
 def _require_extras(place: str, source: Path, recipe: Recipe) -> None:
@@ -212,41 +237,6 @@ def _feature(name: str | None) -> Any:
     return None if name is None else FEATURES[name]()
 
 
-def add_from(
-    collection: Collection,
-    source: str | os.PathLike[str],
-    *,
-    texts: Texts | None = None,
-    key: str | None = None,
-    layout: str | None = None,
-    skip_broken: bool = False,
-) -> int:
-    """Add the images of a folder, or the vectors or codes of a file, all or none; returns how many.
-
-    A cross-modal collection also takes the ``texts`` of the images, as
-    :func:`build_collection` does.
-    """
-    recipe, place = collection.recipe, collection.place
-    if recipe.hasher is None and not is_code_file(Path(source), layout):
-        raise InputError(f"{place}: has no hasher; add a file of codes.")
-    if Path(source).is_dir() and recipe.features is None:
-        raise InputError(f"{place}: was made from vectors; give a file of vectors.")
-    with _feature_file(place) as feature_file:
-        items = read_source(
-            Path(source),
-            recipe,
-            feature_file,
-            texts=texts,
-            key=key,
-            layout=layout,
-            skip_broken=skip_broken,
-        )
-        if len(items):
-            codes = [items.encode(recipe, rows) for rows in _batches(len(items), "encoding")]
-            collection.add(Codes.concatenate(codes), items.ids, metadata=items.metadata)
-    return len(items)
-
-
 def _check_recipe(recipe: Recipe, source: Path, texts: Texts | None, layout: str | None) -> None:
     """Raise InputError if the recipe lacks a part that this source needs."""
     if recipe.hasher is None:
@@ -286,7 +276,8 @@ def _check_resumable(place: str, settings: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _resume_message() -> Iterator[None]:
+def resume_message() -> Iterator[None]:
+    """On Ctrl-C, say how to continue."""
     try:
         yield
     except KeyboardInterrupt as stopped:
@@ -296,14 +287,36 @@ def _resume_message() -> Iterator[None]:
         ) from None
 
 
+def folder_of(place: str) -> Path | None:
+    """The folder that paths in a collection's metadata are relative to; None on a server."""
+    if not store.is_address(place):
+        return real_folder(place)
+    file = Address.parse(place).file
+    return None if file is None else real_folder(file)
+
+
+def own_files_of(place: str) -> list[Path]:
+    """The files of a collection, which may be among the images."""
+    folder, features = folder_of(place), _feature_path(place).absolute()
+    file = Address.parse(place).file if store.is_address(place) else place
+    if folder is None or file is None:
+        return [features]
+    name = Path(file).name
+    return [features, *(folder / f"{name}{suffix}" for suffix in ("", ".wal", ".lock"))]
+
+
+def _feature_path(place: str) -> Path:
+    if not store.is_address(place):
+        return Path(f"{place}.features.npz")
+    address = Address.parse(place)
+    folder = Path() if address.file is None else Path(address.file).parent
+    return folder / f"{address.name}.features.npz"
+
+
 @contextmanager
-def _feature_file(place: str) -> Iterator[Path]:
+def feature_file_of(place: str) -> Iterator[Path]:
     """The file for features of images, beside the collection; deleted if the block succeeds."""
-    file = Path(f"{place}.features.npz")
-    if store.is_address(place):
-        address = Address.parse(place)
-        folder = Path() if address.file is None else Path(address.file).parent
-        file = folder / f"{address.name}.features.npz"
+    file = _feature_path(place)
     yield file
     forget_parts(file)
     file.unlink(missing_ok=True)
@@ -336,13 +349,13 @@ def _fill(collection: Collection, items: Source) -> None:
     A server may have stored part of an interrupted batch, so that batch is upserted whole.
     """
     known, recipe = items.metadata, collection.recipe
-    for rows in _batches(len(items), "storing", len(collection) // BATCH * BATCH):
+    for rows in batches(len(items), "storing", len(collection) // BATCH * BATCH):
         metadata = {name: column[rows] for name, column in known.items()}
         ids = np.arange(rows.start, rows.stop) if items.ids is None else items.ids[rows]
         collection.upsert(items.encode(recipe, rows), ids, metadata=metadata)
 
 
-def _batches(n: int, what: str, done: int = 0) -> Iterator[slice]:
+def batches(n: int, what: str, done: int = 0) -> Iterator[slice]:
     """The rows from ``done`` to ``n``; a bar shows how many have been dealt with."""
     with Bar(what) as bar:
         for start in range(done, n, BATCH):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from bittern.inputs import RowTable, holds_codes, read_codes
 from bittern.io import code_files
 from bittern.io.arrays import IDS, LABELS, open_table
 from bittern.store.base import Items
-from bittern.store.metadata import RESERVED
+from bittern.store.metadata import column_name
 from bittern.store.recipe import Recipe
 
 PLURALS = {"label": "labels", "path": "paths"}  # metadata that files of codes name so
@@ -33,7 +32,7 @@ class CodeItems:
     codes: Codes
     metadata: dict[str, Any]
     ids: NDArray[np.int64] | None = None
-    n_skipped: int = 0
+    left_out: tuple[Any, ...] = ()
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -98,7 +97,7 @@ def about_rows(rows: RowTable) -> tuple[dict[str, Any], NDArray[np.int64] | None
         metadata["label"] = _class_names(rows.labels, rows.class_names)
     if ids is not None and ids.dtype.kind not in "iu":
         metadata["name"], ids = ids.tolist(), None
-    metadata |= {_column_name(name): column.tolist() for name, column in columns.items()}
+    metadata |= {column_name(name): column.tolist() for name, column in columns.items()}
     return metadata, None if ids is None else ids.astype(np.int64)
 
 
@@ -108,12 +107,6 @@ def _class_names(labels: NDArray[Any], names: list[str]) -> list[Any]:
         return labels.tolist()
     known = {**dict(enumerate(names)), -1: None}
     return [known.get(label, label) for label in labels.tolist()]
-
-
-def _column_name(name: str) -> str:
-    """A name that metadata may have."""
-    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"_{plain}" if plain[:1].isdigit() or plain.lower() in RESERVED else plain
 
 
 def write_code_file(path: str | os.PathLike[str], items: Items) -> None:

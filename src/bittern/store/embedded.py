@@ -22,6 +22,7 @@ from bittern.io.files import existing_file, reading
 from bittern.store.base import TITLE, Collection, Ids, Items, new_head
 from bittern.store.duckfile import DuckFile, duckdb_library, first_line, quoted
 from bittern.store.metadata import IN_JSON, Column, Columns, value_of
+from bittern.store.paths import real_folder
 from bittern.store.recipe import PARTS, Recipe
 
 ID_EXISTS = "EXISTS (SELECT 1 FROM codes WHERE codes.id = wanted.id)"
@@ -40,6 +41,7 @@ class EmbeddedCollection(Collection):
 
     def __init__(self, file: DuckFile, *, read_only: bool) -> None:
         self._file, self.read_only = file, read_only
+        self.folder = real_folder(file.path)
         head = self._head()
         self.n_bits, self._names = int(head["n_bits"]), dict(head["recipe"])
         self.draft = head.get("draft")
@@ -175,13 +177,25 @@ class EmbeddedCollection(Collection):
             elif there != column.kind:
                 raise InputError(
                     f"{TITLE}: metadata '{name}' is of type {there} in this collection, "
-                    f"got {column.kind}."
+                    f"got {column.kind}; give values of that type, or choose another name."
                 )
             matched[name] = column
         return matched, changes
 
-    def _finish(self) -> None:
-        head = {**self._head(), "draft": None}
+    def _set_metadata(self, ids: Ids, columns: Columns) -> None:
+        columns, changes = self._match_columns(columns)
+        tables = {
+            "wanted": {"id": ids},
+            "new_metadata": {"id": ids} | {name: c.values for name, c in columns.items()},
+        }
+        with self._file.transaction(**tables) as connection:
+            for change in changes:
+                connection.execute(change)
+            connection.execute("DELETE FROM metadata WHERE id IN (SELECT id FROM wanted)")
+            connection.execute(_insertion(columns))
+        self._kinds |= {name: column.kind for name, column in columns.items()}
+
+    def _write_head(self, head: dict[str, Any]) -> None:
         with self._file.transaction() as connection:
             _put_entry(connection, "head", json.dumps(head).encode())
 

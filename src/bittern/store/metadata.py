@@ -79,6 +79,12 @@ def value_of(stored: Any, kind: str) -> Any:
     return json.loads(stored) if kind in IN_JSON and isinstance(stored, str) else stored
 
 
+def column_name(name: str) -> str:
+    """A name that metadata may have, for a column of a file."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"_{plain}" if plain[:1].isdigit() or plain.lower() in RESERVED else plain
+
+
 def _columns_from_rows(
     rows: Sequence[Mapping[str, Any]], n: int, owner: str
 ) -> dict[str, list[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,14 @@ from numpy.typing import NDArray
 
 from bittern.checks import check_choice
 from bittern.codes import Codes
-from bittern.data.images import read_image
 from bittern.errors import InputError
 from bittern.fusion.examples import similarity
 from bittern.inputs import read_codes, read_vectors
-from bittern.io.files import atomic_write
 from bittern.store.base import Collection
+from bittern.store.paths import located
 from bittern.store.recipe import IMAGE, TEXT
 
 CANDIDATES = 1000  # nearest items of each example; all examples together rank them
-SIDE, MARGIN, CAPTION, TITLE = 128, 8, 18, 34  # pixels of the montage
-FRAME = "#3b6fb6"  # of items at the same distance
-PER_LINE = 5
 FilePath = str | os.PathLike[str]
 
 
@@ -36,9 +32,21 @@ class Matches:
     values: NDArray[Any]  # Hamming distances, or similarities to several examples
     is_distance: bool
     metadata: list[dict[str, Any]]
+    folder: Path | None = None  # where relative paths in the metadata start
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def files(self) -> list[Path | None]:
+        """The image of each item; None if it has no path."""
+        return [image_file(known, self.folder) for known in self.metadata]
+
+
+def image_file(known: Mapping[str, Any], folder: Path | None) -> Path | None:
+    """The image of an item with these metadata; None if it has no path."""
+    path = known.get("path")
+    return None if path is None else located(str(path), folder)
 
 
 def search_by_images(
@@ -144,66 +152,6 @@ def _row_of(rows: Any, row: int, path: FilePath) -> Any:
     return rows[row : row + 1]
 
 
-def draw_montage(matches: Matches, path: FilePath, *, title: str = "") -> None:
-    """Write a sheet of the images found, each with its distance or similarity.
-
-    A frame holds images at the same distance: their order among each other means nothing.  It is
-    open on the side where the tie continues on another line.  ``title``, such as the text that
-    was searched for, stands above.
-    """
-    from PIL import Image, ImageDraw, ImageFont
-
-    paths = [known.get("path") for known in matches.metadata]
-    if not all(paths):
-        raise InputError("search: a montage needs items with a path; these are not images.")
-    if not len(matches):
-        raise InputError("search: nothing was found, so there is nothing to draw.")
-    n_lines = -(-len(matches) // PER_LINE)
-    step, line, head = SIDE + MARGIN, SIDE + CAPTION + MARGIN, TITLE if title else 0
-    size = (MARGIN + step * min(PER_LINE, len(matches)), head + MARGIN + line * n_lines)
-    sheet = Image.new("RGB", size, "white")
-    pen = ImageDraw.Draw(sheet)
-    if title:
-        font = ImageFont.load_default(TITLE * 3 // 5)
-        while len(title) > 1 and font.getlength(title) > size[0] - 2 * MARGIN:
-            title = f"{title[:-2]}…"
-        pen.text((size[0] // 2, MARGIN), title, fill="black", anchor="mt", font=font)
-    for i, (source, value) in enumerate(zip(paths, matches.values, strict=True)):
-        left, top = MARGIN + step * (i % PER_LINE), head + MARGIN + line * (i // PER_LINE)
-        image = Image.fromarray(read_image(Path(str(source))))
-        image.thumbnail((SIDE, SIDE))
-        inset = (SIDE - image.width) // 2, (SIDE - image.height) // 2
-        sheet.paste(image, (left + inset[0], top + inset[1]))
-        caption = str(value) if matches.is_distance else f"{value:.3g}"
-        pen.text((left + SIDE // 2, top + SIDE + 2), caption, fill="black", anchor="mt")
-        if matches.is_distance:
-            _frame(pen, (left, top), *_ties(matches.values, i))
-    with atomic_write(path) as file:
-        sheet.save(file, format=_image_format(Path(path)))
-
-
-def _ties(values: NDArray[Any], i: int) -> tuple[bool, bool]:
-    """Whether item i is at the same distance as the one before it, and as the one after it."""
-    before = i > 0 and values[i - 1] == values[i]
-    after = i + 1 < len(values) and values[i + 1] == values[i]
-    return bool(before), bool(after)
-
-
-def _frame(pen: Any, corner: tuple[int, int], before: bool, after: bool) -> None:
-    """Draw an item's part of the frame around a tie, if it is in one."""
-    if not (before or after):
-        return
-    half = MARGIN // 2
-    left, top = corner[0] - half + 1, corner[1] - half + 1
-    right, bottom = corner[0] + SIDE + half - 1, corner[1] + SIDE + CAPTION + half - 2
-    pen.line((left - before * 2, top, right + after * 2, top), fill=FRAME, width=2)
-    pen.line((left - before * 2, bottom, right + after * 2, bottom), fill=FRAME, width=2)
-    if not before:
-        pen.line((left, top, left, bottom), fill=FRAME, width=2)
-    if not after:
-        pen.line((right, top, right, bottom), fill=FRAME, width=2)
-
-
 def _nearest(
     collection: Collection, code: Codes, k: int, radius: int | None, where: str | None
 ) -> Matches:
@@ -212,7 +160,7 @@ def _nearest(
     else:
         hits = collection.within(code, radius, where=where)
     ids, distances = hits[0]
-    return Matches(ids, distances, True, collection.get(ids).metadata)
+    return Matches(ids, distances, True, collection.get(ids).metadata, collection.folder)
 
 
 def _most_similar(
@@ -234,7 +182,8 @@ def _most_similar(
     negatives = 1 - positives if unwanted is None else unwanted.to_bits().astype(np.float32)
     values = similarity(positives, negatives, bits, epsilon=1.0)
     order = np.lexsort((ids, -values))[:k]
-    return Matches(ids[order], values[order], False, [items.metadata[i] for i in order])
+    known = [items.metadata[i] for i in order]
+    return Matches(ids[order], values[order], False, known, collection.folder)
 
 
 def _encode(collection: Collection, images: Sequence[FilePath]) -> Codes:
@@ -257,12 +206,3 @@ def _only(collection: Collection, to: str | None, where: str | None) -> str | No
         return where
     kind = check_choice(to or IMAGE, "search: to", (IMAGE, TEXT))
     return f"modality = '{kind}'" + ("" if where is None else f" AND ({where})")
-
-
-def _image_format(path: Path) -> str:
-    from PIL import Image
-
-    known = Image.registered_extensions()
-    if path.suffix.lower() not in known:
-        raise InputError(f"{path}: must be an image file, for example .png or .jpg.")
-    return str(known[path.suffix.lower()])

@@ -31,6 +31,7 @@ from bittern.store.milvus import (
     milvus_errors,
     put_entry,
 )
+from bittern.store.paths import real_folder
 from bittern.store.recipe import Recipe
 
 MAX_HITS = 16_384  # that Milvus returns for one query
@@ -58,6 +59,7 @@ class ServedCollection(Collection):
     def __init__(self, client: Any, address: Address, *, read_only: bool) -> None:
         self._client, self._address, self.read_only = client, address, read_only
         self._last_position = 0
+        self.folder = None if address.file is None else real_folder(address.file)
         head = self._head()
         self.n_bits, self._names = int(head["n_bits"]), dict(head["recipe"])
         self.draft = head.get("draft")
@@ -175,10 +177,22 @@ class ServedCollection(Collection):
             for some in _blocks(ids):
                 self._client.delete(self._address.name, ids=some)
 
-    def _finish(self) -> None:
-        head = json.dumps({**self._head(), "draft": None}).encode()
+    def _set_metadata(self, ids: Ids, columns: Columns) -> None:
+        new = dict(zip(ids.tolist(), rows_of(columns, len(ids)), strict=True))
+        for some in _blocks(ids):
+            rows = self._query(some, ["position", "code"])
+            changed = [
+                {"id": i, "position": row["position"], "code": row["code"][0], **new[i]}
+                for row in rows
+                for i in [row["id"]]
+            ]
+            with milvus_errors(self._address):
+                self._client.upsert(self._address.name, changed)
+
+    def _write_head(self, head: dict[str, Any]) -> None:
+        content = json.dumps(head).encode()
         with milvus_errors(self._address):
-            put_entry(self._client, self._address.recipe_name, "head", head)
+            put_entry(self._client, self._address.recipe_name, "head", content)
 
     def _matching(self, where: str | None) -> Ids:
         rows = self._query_all(["id"], _expression(where))

@@ -6,7 +6,8 @@ import hashlib
 import inspect
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -17,13 +18,26 @@ from sklearn.base import clone
 from bittern.checks import PositionArray, check_labels, check_vectors
 from bittern.codes import Codes
 from bittern.data.caption_files import Captions, captions_of_images, captions_of_rows
-from bittern.errors import InputError
+from bittern.data.readers.folder import SUFFIX_LIST
+from bittern.errors import FileError, InputError
 from bittern.features import extract
 from bittern.features.base import Feature, find_images
 from bittern.features.extraction import fitted_on
 from bittern.features.text import shared_words
 from bittern.inputs import read_vectors
 from bittern.store.code_items import about_rows, is_code_file, read_code_items
+from bittern.store.image_items import (
+    BROKEN,
+    OTHER,
+    LeftOut,
+    ListedImages,
+    Origin,
+    columns_of_rows,
+    find_table,
+    list_images,
+    read_states,
+)
+from bittern.store.paths import stored_path
 from bittern.store.recipe import IMAGE, TEXT, Recipe
 
 BLOCK = 10_000  # rows hashed at once
@@ -49,8 +63,8 @@ class Source(Protocol):
         ...
 
     @property
-    def n_skipped(self) -> int:
-        """Number of images that could not be read."""
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Images that could not be read, other files, and rows of a table without an image."""
         ...
 
     def fitted(self, recipe: Recipe, rows: PositionArray) -> Recipe:
@@ -75,9 +89,10 @@ class VectorItems:
     vectors: NDArray[Any]  # (n, dim)
     metadata: dict[str, Any]
     labels: NDArray[Any] | None
-    n_skipped: int = 0
     feature: Feature | None = None
     ids: NDArray[np.int64] | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    names: tuple[str, ...] = ()  # of images, relative to their folder
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -96,7 +111,8 @@ class VectorItems:
         if hasher.needs_y and labels is None:
             raise InputError(
                 f"index: {hasher.name} learns from labels, but there are none; images get them "
-                "from sub-folders, an .npz file from its array 'labels'."
+                "from sub-folders or the column label of their metadata, an .npz file from its "
+                "array 'labels'."
             )
         return Recipe(hasher.fit(self.vectors[rows], labels), self.feature)
 
@@ -128,9 +144,9 @@ class CaptionedItems:
     ids: None = None  # images and texts are numbered together
 
     @property
-    def n_skipped(self) -> int:
-        """Number of images that could not be read."""
-        return self.images.n_skipped
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Of the images."""
+        return self.images.left_out
 
     def __len__(self) -> int:
         return len(self.images) + len(self._worded)
@@ -202,14 +218,16 @@ def read_source(
     recipe: Recipe,
     feature_file: Path,
     *,
+    listed: ListedImages | None = None,
+    home: Path | None = None,
     texts: Texts | None = None,
     key: str | None = None,
     layout: str | None = None,
-    skip_broken: bool = False,
 ) -> Source:
     """The images of a folder, or the vectors or codes of a file; ``texts`` are of the images.
 
-    ``key`` names the array of vectors; ``layout`` says that a file holds codes, laid out so.
+    ``listed`` are the images of a folder, and ``home`` is the folder that their paths are relative
+    to.  ``key`` names the array of vectors; ``layout`` says that a file holds codes, laid out so.
     Features of images go to ``feature_file`` as they are
     computed, and are found there again.
     """
@@ -218,7 +236,10 @@ def read_source(
     if source.is_dir():
         if recipe.features is None:
             raise InputError(f"{source}: images need a feature in the recipe.")
-        items = _read_images(source, recipe.features, feature_file, skip_broken)
+        listed = listed or list_images(origin_of(source))
+        items = _read_images(listed, recipe.features, feature_file, home)
+        if texts is not None:
+            items = replace(items, left_out=_without_texts(items.left_out, texts))
     elif is_code_file(source, layout):
         if texts is not None:
             raise InputError(f"{source}: holds codes; --texts go with images or their vectors.")
@@ -234,18 +255,47 @@ def read_source(
     return CaptionedItems(items, _read_texts(source, texts, items))
 
 
+def origin_of(
+    source: str | os.PathLike[str],
+    *,
+    metadata: str | os.PathLike[str] | None = None,
+    with_exif: bool = True,
+    skip_broken: bool = False,
+) -> Origin:
+    """How a folder of images is read; ``metadata`` is a table about them."""
+    root = Path(os.path.realpath(source))
+    table = None if metadata is None else find_table(metadata, root)
+    return Origin(root, table, with_exif, skip_broken)
+
+
 def _read_images(
-    source: Path, feature: Feature, feature_file: Path, skip_broken: bool
+    listed: ListedImages, feature: Feature, feature_file: Path, home: Path | None
 ) -> VectorItems:
     """Features of a folder; keeps partial files for a call that resumes."""
-    errors: Literal["skip", "raise"] = "skip" if skip_broken else "raise"
-    fitted = fitted_on(source, feature, feature_file, errors=errors)
-    found = extract(source, [fitted], feature_file, errors=errors, keep_parts=True)
-    metadata: dict[str, Any] = {"path": [str((source / p).resolve()) for p in found.paths]}
-    if found.labels is not None:
-        names = (*found.class_names, None)  # label -1 is the last
-        metadata["label"] = [names[label] for label in found.labels]
-    return VectorItems(found[feature.name], metadata, found.labels, len(found.skipped), fitted)
+    root = listed.origin.root
+    if not listed.names:
+        raise FileError(f"{root}: has no images; an image's name ends in {SUFFIX_LIST}.")
+    errors: Literal["skip", "raise"] = "skip" if listed.origin.skip_broken else "raise"
+    images = listed.paths(listed.names)
+    fitted = fitted_on(images, feature, feature_file, errors=errors)
+    found = extract(images, [fitted], feature_file, errors=errors, keep_parts=True)
+    states = read_states(root, found.paths)
+    metadata = columns_of_rows(listed.read(found.paths, stored_path(root, home), states))
+    broken = tuple(LeftOut(BROKEN, name, reason) for name, reason in found.skipped.items())
+    return VectorItems(
+        found[feature.name],
+        metadata,
+        found.labels,
+        fitted,
+        left_out=(*broken, *listed.left_out),
+        names=found.paths,
+    )
+
+
+def _without_texts(left_out: Iterable[LeftOut], texts: Texts) -> tuple[LeftOut, ...]:
+    """Without the files of captions, one of this name or those with this suffix."""
+    ending = Path(texts).name
+    return tuple(o for o in left_out if not (o.kind == OTHER and o.name.endswith(ending)))
 
 
 def _read_vectors(source: Path, key: str | None) -> VectorItems:
@@ -264,7 +314,5 @@ def _read_texts(source: Path, texts: Texts, items: VectorItems) -> tuple[str, ..
         return captions_of_rows(texts, source, len(items), None)
     paths = find_images(source).paths
     captions: Captions = captions_of_images(texts, source, paths)
-    said = {
-        str((source / p).resolve()): text for p, text in zip(paths, captions.texts, strict=True)
-    }
-    return (*(said[path] for path in items.metadata["path"]), *captions.others.values())
+    said = dict(zip(paths, captions.texts, strict=True))
+    return (*(said[name] for name in items.names), *captions.others.values())

@@ -33,9 +33,10 @@ from bittern.errors import FileError
 # fmt: off
 SUFFIXES = frozenset((
     ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp",
-    ".ppm", ".pgm", ".pbm",
+    ".ppm", ".pgm", ".pbm", ".heic", ".heif",
 ))
 # fmt: on
+SUFFIX_LIST = ", ".join(sorted(SUFFIXES))
 MANIFESTS = ("manifest.csv", "manifest.jsonl")
 NO_IMAGE = "(no image)"  # instead of a path, for an item that has only a text
 _SETS = frozenset(("train", "val", "validation", "test"))
@@ -65,8 +66,7 @@ def load(
     rows = None if table is None else read_manifest(table, root)
     paths = found.paths if rows is None else tuple(row.path for row in rows)
     if not paths:
-        suffixes = ", ".join(sorted(SUFFIXES))
-        raise FileError(f"{root}: has no images; an image's name ends in {suffixes}.")
+        raise FileError(f"{root}: has no images; an image's name ends in {SUFFIX_LIST}.")
     notes = [f"{len(paths):,} images; {found.skipped()}."]
     sets, classes = classes_by_folder(paths)
     tags: dict[str, Any] = {}
@@ -99,21 +99,22 @@ def load(
 
 @dataclass(frozen=True, slots=True)
 class FoundImages:
-    """Images below a folder, as sorted paths relative to it, and counts of the other files."""
+    """Images below a folder, as sorted paths relative to it, and the other files."""
 
     paths: tuple[str, ...]
+    others: tuple[str, ...] = ()
     n_hidden: int = 0
-    n_others: int = 0
 
     def skipped(self) -> str:
         """A phrase about the files that are not images."""
-        return f"{self.n_hidden} hidden and {self.n_others} other files skipped"
+        return f"{self.n_hidden} hidden and {len(self.others)} other files skipped"
 
 
 def find_images(root: Path) -> FoundImages:
     """Images at any depth, recognised by suffix; follows each link to a folder once."""
     paths: list[str] = []
-    n_hidden = n_others = 0
+    others: list[str] = []
+    n_hidden = 0
     seen: set[str] = set()
     stack = [(root, "")]
     while stack:
@@ -128,9 +129,9 @@ def find_images(root: Path) -> FoundImages:
                 stack.append((folder / entry.name, f"{prefix}{entry.name}/"))
             elif Path(entry.name).suffix.lower() in SUFFIXES and Path(entry).is_file():
                 paths.append(f"{prefix}{entry.name}")
-            else:
-                n_others += not (prefix == "" and entry.name in MANIFESTS)
-    return FoundImages(tuple(sorted(paths)), n_hidden, n_others)
+            elif prefix or entry.name not in MANIFESTS:
+                others.append(f"{prefix}{entry.name}")
+    return FoundImages(tuple(sorted(paths)), tuple(sorted(others)), n_hidden)
 
 
 def classes_by_folder(
