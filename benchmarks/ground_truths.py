@@ -18,7 +18,7 @@ from results import Section
 
 from bittern.analysis import rank_agreement
 from bittern.experiments import Records, run
-from bittern.experiments.protocol import find_protocol, shipped
+from bittern.experiments.shipped import find_protocol, shipped
 from bittern.experiments.run_data import load_dataset, prepare_run
 from bittern.metrics import Overlap, truth_overlap
 

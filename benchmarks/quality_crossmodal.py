@@ -18,7 +18,7 @@ import numpy as np
 from results import Section, Target
 
 from bittern.experiments import Records, run
-from bittern.experiments.protocol import find_protocol
+from bittern.experiments.shipped import find_protocol
 from bittern.experiments.records import PROTOCOL
 
 BITS = (16, 32, 64)

@@ -21,7 +21,7 @@ from bittern.cli.report import write_reports
 from bittern.errors import FileError
 from bittern.experiments import Protocol, Records, run
 from bittern.experiments.measure import Failed
-from bittern.experiments.protocol import find_protocol, shipped
+from bittern.experiments.shipped import find_protocol, shipped
 from bittern.report import differences_to_markdown, to_markdown, to_svg
 
 PAPERS = ("methodology", "ties", "evidence", "crossmodal")  # a page each, as protocols begin

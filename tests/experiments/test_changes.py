@@ -10,7 +10,7 @@ import bittern as bt
 from bittern.errors import BitternError, InputError
 from bittern.experiments import Protocol, run
 from bittern.experiments.changes import apply_changes
-from bittern.experiments.protocol import shipped
+from bittern.experiments.shipped import shipped
 from bittern.experiments.truth import read_truth
 
 TABLE = tomllib.loads(PLAIN)

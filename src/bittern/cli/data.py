@@ -92,7 +92,8 @@ def split(
     root: Root = None,
 ) -> None:
     """Write the training rows, queries and database of a protocol, for codes of your own."""
-    from bittern.experiments.protocol import Protocol, find_protocol
+    from bittern.experiments.protocol import Protocol
+    from bittern.experiments.shipped import find_protocol
     from bittern.experiments.split_files import write_splits
 
     found = Protocol.load(find_protocol(protocol))

@@ -31,6 +31,7 @@ from bittern.experiments.ready_codes import CODES, check_unchanged
 from bittern.experiments.records import FAILURES, PROTOCOL, Records, parted, read_record
 from bittern.experiments.run_data import Root, dense, load_dataset
 from bittern.experiments.search import Choice, choose, tried_points
+from bittern.experiments.shipped import EXTENDS, read_protocol_file
 from bittern.io.files import atomic_write, existing_file, make_folder, write_text
 from bittern.io.locks import locked
 from bittern.io.toml import to_toml
@@ -187,11 +188,14 @@ def kind_of(cells: Sequence[Cell]) -> str:
 
 
 def _read_protocol(protocol: Protocol | str | os.PathLike[str]) -> tuple[Protocol, str]:
-    """The protocol and its text; the text of a file keeps its comments."""
+    """The protocol and its text; the text of a file keeps its comments, if it is complete."""
     if isinstance(protocol, Protocol):
         return protocol, to_toml(protocol.to_dict())
     source = existing_file(protocol)
-    return Protocol.load(source), source.read_text(encoding="utf-8")
+    checked = Protocol.load(source)
+    if EXTENDS in read_protocol_file(source):  # the other file may change
+        return checked, to_toml(checked.to_dict())
+    return checked, source.read_text(encoding="utf-8")
 
 
 def _with_base(text: str, protocol: Protocol, folder: Path) -> str:

@@ -83,7 +83,7 @@ def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
     file's name holds the version of the graph and a fingerprint of the weights.  Exporting it needs
     PyTorch and onnx; using it needs neither.
     """
-    path = cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
+    path = lite0_place()
     if not path.exists():
         content = _exported_lite0(title)
         make_folder(path.parent)
@@ -92,13 +92,18 @@ def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
     return path
 
 
+def lite0_place() -> Path:
+    """Where the file is, or will be."""
+    return cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
+
+
 def cache_root() -> Path:
     """The folder for files that can be recreated: ``BITTERN_CACHE``, or the user's cache."""
     if given := os.environ.get("BITTERN_CACHE"):
         return Path(given).expanduser()
-    import pooch
+    import platformdirs
 
-    return Path(pooch.os_cache("bittern"))
+    return Path(platformdirs.user_cache_dir("bittern"))
 
 
 def _session(path: str | os.PathLike[str], n_threads: int, title: str) -> Any:
