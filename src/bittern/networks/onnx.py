@@ -97,6 +97,11 @@ def lite0_place() -> Path:
     return cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
 
 
+def lite0_modules() -> tuple[str, ...]:
+    """The optional modules that running it needs here, also those for its first export."""
+    return ("onnxruntime",) if lite0_place().exists() else ("onnxruntime", "torch", "onnx")
+
+
 def cache_root() -> Path:
     """The folder for files that can be recreated: ``BITTERN_CACHE``, or the user's cache."""
     if given := os.environ.get("BITTERN_CACHE"):
