@@ -83,7 +83,7 @@ def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
     file's name holds the version of the graph and a fingerprint of the weights.  Exporting it needs
     PyTorch and onnx; using it needs neither.
     """
-    path = lite0_place()
+    path = lite0_path()
     if not path.exists():
         content = _exported_lite0(title)
         make_folder(path.parent)
@@ -92,14 +92,14 @@ def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
     return path
 
 
-def lite0_place() -> Path:
+def lite0_path() -> Path:
     """Where the file is, or will be."""
     return cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
 
 
 def lite0_modules() -> tuple[str, ...]:
     """The optional modules that running it needs here, also those for its first export."""
-    return ("onnxruntime",) if lite0_place().exists() else ("onnxruntime", "torch", "onnx")
+    return ("onnxruntime",) if lite0_path().exists() else ("onnxruntime", "torch", "onnx")
 
 
 def cache_root() -> Path:
