@@ -19,7 +19,7 @@ from results import Section, Target
 
 from bittern.experiments import Records, run
 from bittern.experiments.records import PROTOCOL
-from bittern.experiments.shipped import find_protocol
+from bittern.io.protocol_files import find_protocol
 
 BITS = (16, 32, 64)
 WAYS = ("image → text", "text → image")

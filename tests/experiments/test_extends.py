@@ -7,7 +7,7 @@ from made_protocols import PLAIN, protocol, write_arrays
 
 from bittern.errors import BitternError, InputError
 from bittern.experiments import Protocol, Records, cells_of, run, verify
-from bittern.experiments.shipped import extended
+from bittern.io.protocol_files import extended
 
 MORE = """
 reproduces = "Something."

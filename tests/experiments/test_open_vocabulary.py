@@ -17,8 +17,8 @@ from bittern.experiments.open_vocabulary import (
     without_words,
 )
 from bittern.experiments.run_data import SplitSet, load_dataset
-from bittern.experiments.shipped import shipped
 from bittern.hashing.crossmodal import CROSSMODAL
+from bittern.io.protocol_files import shipped
 from bittern.io.toml import to_toml
 from bittern.report import to_markdown
 

@@ -14,7 +14,7 @@ from bittern.checks import EXTRAS
 from bittern.errors import MissingExtraError
 from bittern.experiments import Protocol, cells_of
 from bittern.experiments.readiness import DEEP, NEEDS, list_protocols, modules_of, readiness_of
-from bittern.experiments.shipped import origin_of, shipped, shipped_table
+from bittern.io.protocol_files import origin_of, shipped, shipped_table
 
 VARIANTS = [name for name in shipped() if name.endswith(("-digits", "-shapes"))]
 FETCHED = "bittern data fetch labelme"

@@ -139,8 +139,8 @@ def split(
 ) -> None:
     """Write the training rows, queries and database of a protocol, for codes of your own."""
     from bittern.experiments.protocol import Protocol
-    from bittern.experiments.shipped import find_protocol
     from bittern.experiments.split_files import write_splits
+    from bittern.io.protocol_files import find_protocol
 
     found = Protocol.load(find_protocol(protocol))
     echo("\n".join(map(str, write_splits(found, folder, root=root, runs=run))))

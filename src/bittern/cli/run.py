@@ -150,7 +150,7 @@ def _find(name: str, changes: Sequence[str], out: Path | None) -> tuple[_Found, 
     A changed protocol has its own folder by default, so that its records do not mix with others.
     """
     from bittern.experiments.protocol import Protocol
-    from bittern.experiments.shipped import find_protocol
+    from bittern.io.protocol_files import find_protocol
 
     path = find_protocol(name)
     protocol = Protocol.load(path, changes)

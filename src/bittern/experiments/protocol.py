@@ -21,9 +21,9 @@ from bittern.experiments.open_vocabulary import OpenVocabulary
 from bittern.experiments.paradigm import Paradigm, check_different
 from bittern.experiments.retrieval import CodeRanking, HashTables
 from bittern.experiments.search import SearchSettings, draw_points
-from bittern.experiments.shipped import TEXTS, extended, read_protocol_file
 from bittern.experiments.truth import Truth, read_truth
 from bittern.io.cache import fingerprint_of
+from bittern.io.protocol_files import TEXTS, extended, read_protocol_file
 from bittern.io.toml import check_keys, read_table
 from bittern.metrics import parse
 from bittern.registry import Registry

@@ -14,7 +14,7 @@ from bittern.checks import missing_extras
 from bittern.data.catalogue import folder_of, spec_of
 from bittern.data.dataset import DatasetSpec
 from bittern.errors import FileError, MissingExtraError
-from bittern.experiments.shipped import TEXTS, origin_of, shipped, shipped_table
+from bittern.io.protocol_files import TEXTS, origin_of, shipped, shipped_table
 from bittern.networks.onnx import lite0_modules
 
 Root = str | os.PathLike[str] | None

@@ -31,9 +31,9 @@ from bittern.experiments.ready_codes import CODES, check_unchanged
 from bittern.experiments.records import FAILURES, PROTOCOL, Records, parted, read_record
 from bittern.experiments.run_data import Root, dense, load_dataset
 from bittern.experiments.search import Choice, choose, tried_points
-from bittern.experiments.shipped import EXTENDS, read_protocol_file
 from bittern.io.files import atomic_write, existing_file, make_folder, write_text
 from bittern.io.locks import locked
+from bittern.io.protocol_files import EXTENDS, read_protocol_file
 from bittern.io.toml import to_toml
 from bittern.parallel import available_threads
 
