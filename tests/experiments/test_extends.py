@@ -3,32 +3,19 @@
 import tomllib
 
 import pytest
-from made_protocols import PLAIN, protocol, write_arrays
+from made_protocols import PLAIN, one_after_another, protocol, write_arrays
 
 from bittern.errors import BitternError, InputError
-from bittern.experiments import Protocol, Records, cells_of, run, verify
+from bittern.experiments import Protocol, Records, cells_of, measure, run, verify
 from bittern.io.protocol_files import extended
 
-MORE = """
-reproduces = "Something."
-differs = "In some ways."
-
-[truth]
-kind = "ball"
-neighbours = 5
-sample = 50
-among = "train"
-"""
+TEXTS = 'reproduces = "Something."\ndiffers = "In some ways."\n'
+BALL = '\n[truth]\nkind = "ball"\nneighbours = 5\nsample = 50\namong = "train"\n'
 
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "plain.toml").write_text(PLAIN.replace("\nn_bits", f"\n{MORE}\nn_bits", 1))
-    text = PLAIN.replace('metrics = ["ap", "precision@5", "auprc"]\n', "")
-    text = text.replace(
-        'title = "Three classes"\n', 'title = "Three classes"\n' + MORE.split("[")[0]
-    )
-    (tmp_path / "plain.toml").write_text(text + MORE[MORE.index("[") :])
+    (tmp_path / "plain.toml").write_text(TEXTS + PLAIN + BALL)
     return tmp_path
 
 
@@ -149,7 +136,8 @@ def test_two_that_extend_each_other_are_an_error(folder):
         extended({"extends": "mine.toml"}, folder)
 
 
-def test_the_folder_of_records_has_the_protocol_in_full(folder):
+def test_the_folder_of_records_has_the_protocol_in_full(folder, monkeypatch):
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)
     load(folder, "runs = 1\nn_bits = [4]")
     write_arrays(folder / "arrays")
     made = run(folder / "mine.toml", folder / "out", root=folder / "arrays", jobs=1)

@@ -6,13 +6,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from made_protocols import command
+from made_protocols import command, one_after_another
 from real_formats import write_labelme, write_nuswide, write_sift1m
 
 import bittern as bt
 from bittern.checks import EXTRAS
 from bittern.errors import MissingExtraError
-from bittern.experiments import Protocol, cells_of
+from bittern.experiments import Protocol, cells_of, measure
 from bittern.experiments.readiness import DEEP, NEEDS, list_protocols, modules_of, readiness_of
 from bittern.io.protocol_files import origin_of, shipped, shipped_table
 
@@ -191,8 +191,9 @@ def test_the_command_stops_with_the_same_advice(bittern, tmp_path):
     assert not (tmp_path / "results").exists()
 
 
-def test_a_missing_extra_stops_only_the_methods_that_need_it(bittern, without):
+def test_a_missing_extra_stops_only_the_methods_that_need_it(bittern, without, monkeypatch):
     without("torch")
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)
     words = ("reproduce", "demo", "--set", "runs=1", "--set", "n_bits=[8]", "--jobs", 1)
     code, out, err = bittern(*words)
     assert (code, out) == (2, "")

@@ -96,7 +96,8 @@ def prepare(
     After Ctrl-C or a crash, run the same command again to continue where it stopped.
     """
     from bittern.data.catalogue import spec_of
-    from bittern.features.cifar10 import SPEC, prepare_cifar10
+    from bittern.data.readers.cifar10 import SPEC
+    from bittern.features.cifar10 import prepare_cifar10
 
     if spec_of(name) is not SPEC:
         raise InputError(f"{name}: has no features to prepare; only {SPEC.name} has.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import tomllib
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ EXTENDS, BASE, METHOD = "extends", "base", "method"
 NAMED = {"dataset": "name", "split": "name", "truth": "kind"}
 
 
+@cache
 def shipped() -> Registry[Path]:
     """The protocols that come with the package, by name: the papers' tables and figures."""
     folder = Path(str(files("bittern") / "protocols"))
@@ -37,18 +39,15 @@ def find_protocol(name: str) -> Path:
     return known[name]
 
 
-@cache
 def shipped_table(name: str) -> dict[str, Any]:
     """The complete table of a protocol of the package; not checked."""
-    path = shipped()[name]
-    return extended(read_protocol_file(path), path.parent)
+    return copy.deepcopy(_shipped_table(name))
 
 
 @cache
 def origin_of(name: str) -> str:
     """The protocol of the package that this one extends, or that the extended one extends."""
-    known = shipped()
-    above = read_protocol_file(known[name]).get(EXTENDS) if name in known else None
+    above = _shipped_file(name).get(EXTENDS)
     return name if above is None else origin_of(above)
 
 
@@ -71,32 +70,44 @@ def extended(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return _extended(table, folder, ())
 
 
+@cache
+def _shipped_file(name: str) -> dict[str, Any]:
+    return read_protocol_file(shipped()[name])
+
+
+@cache
+def _shipped_table(name: str) -> dict[str, Any]:
+    return extended(_shipped_file(name), Path())
+
+
 def _extended(table: Mapping[str, Any], folder: Path, below: tuple[Path, ...]) -> dict[str, Any]:
     if EXTENDS not in table:
         return dict(table)
-    own = {key: value for key, value in table.items() if key != EXTENDS}
-    path = _extended_file(table[EXTENDS], folder)
-    if path in below:
-        raise InputError(f"extends: {path} extends itself.")
-    old = _extended(read_protocol_file(path), path.parent, (*below, path))
-    if BASE in old:
-        old[BASE] = str((path.parent / old[BASE]).resolve())
+    old = _old_table(table[EXTENDS], folder, below)
     merged = {key: value for key, value in old.items() if key not in TEXTS}
-    for key, value in own.items():
+    for key, value in table.items():
         if key == METHOD and isinstance(value, dict):
             merged[key] = _changed_methods(old.get(key), value)
         elif isinstance(value, dict) and NAMED.get(key) in value:
             merged[key] = value
-        else:
+        elif key != EXTENDS:
             merged[key] = _merged(old.get(key), value)
     return merged
 
 
-def _extended_file(name: Any, folder: Path) -> Path:
+def _old_table(name: Any, folder: Path, below: tuple[Path, ...]) -> dict[str, Any]:
+    """The complete table of the protocol that is extended."""
     if not isinstance(name, str):
         raise InputError(f"extends: must be the name of a protocol or a file, got {name!r}.")
-    known = shipped()
-    return (known[name] if name in known else folder / find_protocol(name)).resolve()
+    if name in shipped():
+        return shipped_table(name)
+    path = (folder / find_protocol(name)).resolve()
+    if path in below:
+        raise InputError(f"extends: {path} extends itself.")
+    table = _extended(read_protocol_file(path), path.parent, (*below, path))
+    if isinstance(table.get(BASE), str):
+        table[BASE] = str((path.parent / table[BASE]).resolve())
+    return table
 
 
 def _merged(old: Any, new: Any) -> Any:
