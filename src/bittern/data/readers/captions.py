@@ -72,11 +72,13 @@ def load(
     random_state: int = 0,
     side: int = 64,
     text: str = "captions",
+    classes: str = "shape",
 ) -> Dataset:
     """Draw ``n`` captioned images of ``side`` × ``side`` pixels; ``folder`` is ignored.
 
-    The class of an item is the shape that its caption is mainly about; its tags are the coloured
-    shapes in it, such as "red circle".  Every fourth item is in the official test set.  ``text``
+    The class of an item is the shape that its caption is mainly about, or with
+    ``classes="colour"`` the colour of that shape; its tags are the coloured shapes in it, such as
+    "red circle".  Every fourth item is in the official test set.  ``text``
     is ``"captions"``, the captions as texts, or ``"words"``, rows of 0 and 1 with a column for each
     word that a caption can have.
     """
@@ -85,7 +87,7 @@ def load(
     check_count(side, "captions: side", 16, 512)
     scenes = [make_scene(random_state, i) for i in range(n)]
     tag_names = tuple(f"{colour} {shape}" for colour in COLOURS for shape in SHAPES)
-    shapes = list(SHAPES)
+    class_names, class_of = CLASSES[classes]
     tags = np.zeros((n, len(tag_names)), np.bool_)
     for i, scene in enumerate(scenes):
         tags[i, [tag_names.index(f"{group.colour} {group.shape}") for group in scene.groups]] = True
@@ -97,13 +99,17 @@ def load(
             "text": FORMS[text]([scene.caption for scene in scenes]),
         },
         ids=np.array([f"{i:05d}" for i in range(n)]),
-        labels=np.array([shapes.index(scene.groups[0].shape) for scene in scenes], np.int64),
-        class_names=tuple(shapes),
+        labels=np.array(
+            [class_names.index(class_of(scene.groups[0])) for scene in scenes], np.int64
+        ),
+        class_names=class_names,
         tags=tags,
         tag_names=tag_names,
         official={"train": np.flatnonzero(~is_test), "test": np.flatnonzero(is_test)},
         licence=SPEC.licence,
-        notes=(f"drawn with random_state={random_state}; class = shape, tag = coloured shape.",),
+        notes=(
+            f"drawn with random_state={random_state}; class = {classes}, tag = coloured shape.",
+        ),
     )
 
 
@@ -255,6 +261,14 @@ def _vocabulary() -> tuple[str, ...]:
 
 
 VOCABULARY = _vocabulary()
+#: What the classes are: their names, and the class of a group.
+CLASSES: Registry[tuple[tuple[str, ...], Callable[[Group], str]]] = Registry(
+    "kind of classes",
+    {
+        "shape": (tuple(SHAPES), lambda group: group.shape),
+        "colour": (tuple(COLOURS), lambda group: group.colour),
+    },
+)
 #: Forms of the captions.
 FORMS: Registry[Callable[[Sequence[str]], Rows]] = Registry(
     "text of captions", {"captions": Texts, "words": _word_rows}
