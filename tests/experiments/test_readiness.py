@@ -188,6 +188,9 @@ def test_the_command_stops_with_the_same_advice(bittern, tmp_path):
         code, out, err = bittern("reproduce", name, "--root", tmp_path)
         assert (code, out) == (2, "") and err.count("\n") == 1
         assert err.startswith(f"bittern: {name}: cannot run here") and err.strip().endswith(advice)
+    (tmp_path / "mine.toml").write_text('title = "Mine"\nextends = "evidence-table-1"')
+    code, out, err = bittern("reproduce", "mine.toml", "--root", tmp_path)
+    assert (code, out) == (2, "") and "its data cannot be downloaded" in err
     assert not (tmp_path / "results").exists()
 
 

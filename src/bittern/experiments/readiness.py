@@ -18,7 +18,8 @@ from bittern.io.protocol_files import TEXTS, origin_of, shipped, shipped_table
 from bittern.networks.onnx import lite0_modules
 
 Root = str | os.PathLike[str] | None
-READY, DEEP = "ready", "deep"  # a feature, whose model must be there or be exported
+READY = "ready"
+DEEP = "deep"  # a feature, whose model must be there or be exported
 BOOSTED = "boosted-"  # before the name of a feature
 
 #: Optional modules that methods, features and values of their parameters need; see also ``deep``.
@@ -117,15 +118,21 @@ def _advice(name: str, found: Readiness, root: Root) -> str:
     """The command to run first, or instead."""
     if found.command:
         return f"first run: {found.command}"
-    origin = origin_of(name)
-    others = [one for one in shipped() if one != name and origin_of(one) == origin]
-    known = {one: readiness_of(shipped_table(one), root) for one in others}
+    known = {one: readiness_of(shipped_table(one), root) for one in _relatives(name)}
     for one in sorted(known, key=lambda one: len(known[one].extras)):
         if known[one].is_ready:
             return f"run instead: bittern reproduce {one}"
         if not known[one].data:
             return f"run instead: {known[one].command} && bittern reproduce {one}"
     return "its data cannot be downloaded (docs/datasets.md says which files it needs)."
+
+
+def _relatives(name: str) -> list[str]:
+    """The other protocols of the package that have the same origin."""
+    names = shipped()
+    if name not in names:  # a user's own
+        return []
+    return [one for one in names if one != name and origin_of(one) == origin_of(name)]
 
 
 def _names(value: Any) -> Iterator[str]:
