@@ -50,9 +50,9 @@ def prepare_cifar10(
     """Compute GIST (``gist``) and network features (``cnn``) of CIFAR-10; returns their files.
 
     ``source`` is the archive or the folder of CIFAR-10's batches, in either version; without it,
-    they are looked for in the data folder ``root`` (default: as for :func:`bittern.load`), and
+    they are looked for in the data folder ``root`` (default: as for ``bt.load``), and
     downloaded there if they are missing, which ``progress`` follows.  The files go to the data
-    folder, where ``bittern.load("cifar10", features="gist")`` finds them; one that is there already
+    folder, where ``bt.load("cifar10", features="gist")`` finds them; one that is there already
     is kept.
 
     ``jobs`` is the number of processes, by default one for each core; with more than one, a script
