@@ -24,6 +24,8 @@ from bittern.experiments.search import SearchSettings, draw_points
 from bittern.experiments.truth import Truth, read_truth
 from bittern.io.cache import fingerprint_of
 from bittern.io.protocol_files import TEXTS, extended, read_protocol_file
+from bittern.io.protocol_files import find_protocol as find_protocol  # public here
+from bittern.io.protocol_files import shipped as shipped
 from bittern.io.toml import check_keys, read_table
 from bittern.metrics import parse
 from bittern.registry import Registry
