@@ -18,11 +18,11 @@ from results import Section
 
 from bittern.analysis import rank_agreement
 from bittern.experiments import Records, run
-from bittern.experiments.protocol import find_protocol, shipped
 from bittern.experiments.run_data import load_dataset, prepare_run
+from bittern.io.protocol_files import find_protocol
 from bittern.metrics import Overlap, truth_overlap
 
-NAMES = [name for name in shipped() if name.startswith("ground-truth-")]
+NAMES = [f"ground-truth-{kind}" for kind in ("ball", "ball-train", "classes", "neighbours")]
 
 
 def main() -> None:

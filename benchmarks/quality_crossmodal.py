@@ -18,8 +18,8 @@ import numpy as np
 from results import Section, Target
 
 from bittern.experiments import Records, run
-from bittern.experiments.protocol import find_protocol
 from bittern.experiments.records import PROTOCOL
+from bittern.io.protocol_files import find_protocol
 
 BITS = (16, 32, 64)
 WAYS = ("image → text", "text → image")

@@ -378,7 +378,9 @@ def test_the_python_and_the_protocol_about_experiments_run(tmp_path):
     said = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
     assert "lsh" in said.stdout and "itq" in said.stdout
-    protocol, pairs, words, search = map(tomllib.loads, blocks(page, "toml"))
+    protocol, change, pairs, words, search = map(tomllib.loads, blocks(page, "toml"))
+    changed = bittern.experiments.Protocol.of(change)
+    assert changed.dataset.options == {} and changed.method[-1].parameters["n_steps"] == 100
     cells = bittern.experiments.cells_of(bittern.experiments.Protocol.of(protocol))
     assert len(cells) == 10 * (1 + 3 + 3)
     trials = bittern.experiments.trials_of(bittern.experiments.Protocol.of(protocol | search))

@@ -61,9 +61,17 @@ def require(needs: Mapping[str, Iterable[str]]) -> None:
         raise MissingExtraError(_refusal(lacking))
 
 
+def missing_extras(modules: Iterable[str]) -> tuple[str, ...]:
+    """The extras of Bittern that install those of these modules that are missing."""
+    return _extras_of(filter(is_missing, modules))
+
+
 def is_missing(module: str) -> bool:
     """Whether a module is not installed."""
-    return importlib.util.find_spec(module) is None
+    try:
+        return importlib.util.find_spec(module) is None
+    except ValueError:  # it was imported, and has no spec
+        return sys.modules[module] is None
 
 
 def _refusal(lacking: Mapping[str, tuple[str, ...]]) -> str:
@@ -83,15 +91,19 @@ def _refusal(lacking: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _command(modules: Iterable[str]) -> str:
+    chosen = _extras_of(modules)
+    ours = [f"'bittern[{','.join(chosen)}]'"] if chosen else []
+    return " ".join(["pip install", *ours, *sorted(set(modules) - LIBRARIES.keys())])
+
+
+def _extras_of(modules: Iterable[str]) -> tuple[str, ...]:
+    """As few extras as install these modules, in the order of the alphabet."""
     offered = [LIBRARIES[module].extras for module in modules if module in LIBRARIES]
     chosen: set[str] = set()
-    for extras in sorted(
-        offered, key=lambda extras: (len(extras), extras)
-    ):  # first those that leave no choice
+    for extras in sorted(offered, key=lambda some: (len(some), some)):  # no choice comes first
         if chosen.isdisjoint(extras):
             chosen.add(extras[0])
-    ours = [f"'bittern[{','.join(sorted(chosen))}]'"] if chosen else []
-    return " ".join(["pip install", *ours, *sorted(set(modules) - LIBRARIES.keys())])
+    return tuple(sorted(chosen))
 
 
 def _titles(modules: Iterable[str]) -> str:

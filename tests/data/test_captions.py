@@ -7,7 +7,7 @@ import bittern as bt
 from bittern.data.drawing import FILLS, SHAPES, Mark, draw
 from bittern.data.readers import captions
 from bittern.data.readers.captions import BACKGROUNDS, COLOURS, NOUNS, Group, Scene, draw_scene
-from bittern.errors import InputError
+from bittern.errors import BitternError, InputError
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +149,25 @@ def test_bad_sizes_are_refused(bad):
     (name,) = bad
     with pytest.raises(InputError, match=f"captions: {name} must be "):
         captions.load(**bad)
+
+
+def test_words_are_rows_with_a_column_for_each_word_that_a_caption_can_have():
+    texts = bt.load("captions", n=300)["text"][:]
+    rows = bt.load("captions", n=300, text="words")["text"]
+    assert rows.dtype == np.float32 and rows.shape == (300, len(captions.VOCABULARY))
+    for text, row in zip(texts, rows, strict=True):
+        said = [word for word, there in zip(captions.VOCABULARY, row, strict=True) if there]
+        assert said == sorted(set(text.split()))
+    assert np.array_equal(rows[:50], bt.load("captions", n=50, text="words")["text"])
+
+
+def test_classes_can_be_colours():
+    shapes, colours = (bt.load("captions", n=200, classes=kind) for kind in ("shape", "colour"))
+    assert len(shapes.class_names) == len(colours.class_names) == 8
+    for row, shape, colour in zip(shapes.tags, shapes.labels, colours.labels, strict=True):
+        tag = f"{colours.class_names[colour]} {shapes.class_names[shape]}"
+        assert row[shapes.tag_names.index(tag)]
+    with pytest.raises(BitternError, match="did you mean 'colour'"):
+        bt.load("captions", classes="color")
+    with pytest.raises(BitternError, match="did you mean 'words'"):
+        bt.load("captions", text="word")

@@ -10,8 +10,8 @@ import bittern as bt
 from bittern.errors import BitternError, InputError
 from bittern.experiments import Protocol, run
 from bittern.experiments.changes import apply_changes
-from bittern.experiments.protocol import shipped
 from bittern.experiments.truth import read_truth
+from bittern.io.protocol_files import shipped
 
 TABLE = tomllib.loads(PLAIN)
 
@@ -173,16 +173,19 @@ def test_protocols_with_distances_as_ground_truth_are_not_balanced_by_class():
     found = {name: Protocol.load(path) for name, path in shipped().items()}
     by_distance = [p for p in found.values() if p.truth["kind"] in ("ball", "neighbours")]
     assert len(by_distance) >= 8
-    labelled = [one for one in by_distance if one.dataset.name == "cifar10"]
-    assert labelled and all(one.split.sizes["balanced"] is False for one in labelled)
+    labelled = [one for one in by_distance if one.dataset.name in ("cifar10", "digits")]
+    assert len(labelled) >= 12 and all(one.split.sizes["balanced"] is False for one in labelled)
     assert all("among" in one.truth for one in by_distance if one.truth["kind"] == "ball")
 
 
-def test_the_protocols_that_compare_ground_truths_differ_in_nothing_else():
-    found = [Protocol.load(p).to_dict() for n, p in shipped().items() if "ground-truth-" in n]
+@pytest.mark.parametrize("data", ["", "-digits"])
+def test_the_protocols_that_compare_ground_truths_differ_in_nothing_else(data):
+    names = ("classes", "ball", "ball-train", "neighbours")
+    files = [shipped()[f"ground-truth-{name}{data}"] for name in names]
+    found = [Protocol.load(path).to_dict() for path in files]
     truths = [one.pop("truth") for one in found]
     for one in found:
         for text in ("title", "reproduces", "differs", "takes"):
             one.pop(text)
-    assert len(found) == 4 and all(one == found[0] for one in found)
+    assert all(one == found[0] for one in found)
     assert len({str(truth) for truth in truths}) == 4

@@ -1,7 +1,5 @@
 """Table 3 of the evidence paper on small TRECVID files, in the formats of NIST and the LDC."""
 
-import tomllib
-
 import numpy as np
 import pytest
 from format_true import write
@@ -13,8 +11,8 @@ from bittern.errors import BitternError
 from bittern.experiments import Protocol, Records, cells_of, run
 from bittern.experiments.evidence.scores import KnnSettings
 from bittern.experiments.measure import measure_cell
-from bittern.experiments.protocol import find_protocol
 from bittern.experiments.run_data import load_dataset
+from bittern.io.protocol_files import shipped_table
 from bittern.io.toml import to_toml
 from bittern.report import to_markdown
 
@@ -68,7 +66,7 @@ def folder(tmp_path_factory):
 
 def shipped():
     """The shipped protocol with few enough negative examples for few images."""
-    table = tomllib.loads(find_protocol("evidence-table-3-trecvid").read_text(encoding="utf-8"))
+    table = shipped_table("evidence-table-3-trecvid")
     table["evidence"] |= {"k": 4, "n_negatives": 5}
     return table
 

@@ -16,9 +16,9 @@ from bittern.experiments.open_vocabulary import (
     WordData,
     without_words,
 )
-from bittern.experiments.protocol import shipped
 from bittern.experiments.run_data import SplitSet, load_dataset
 from bittern.hashing.crossmodal import CROSSMODAL
+from bittern.io.protocol_files import shipped
 from bittern.io.toml import to_toml
 from bittern.report import to_markdown
 

@@ -10,7 +10,7 @@ from bittern.errors import BitternError
 from bittern.experiments import PARADIGMS, Protocol, cells_of
 from bittern.experiments.cells import select_cells
 from bittern.experiments.paradigm import Paradigm
-from bittern.experiments.protocol import find_protocol, shipped
+from bittern.io.protocol_files import find_protocol, shipped
 from bittern.io.toml import to_toml
 from bittern.registry import Registry
 

@@ -6,7 +6,7 @@ import pytest
 from made_protocols import command
 
 from bittern.experiments import Protocol, Records
-from bittern.experiments.protocol import shipped
+from bittern.io.protocol_files import shipped
 
 NAME = "methodology-quantisation"
 SMALL = (

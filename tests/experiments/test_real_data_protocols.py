@@ -7,7 +7,7 @@ from made_protocols import command
 from real_formats import write_labelme, write_nuswide, write_sift1m
 
 from bittern.experiments import Protocol, Records
-from bittern.experiments.protocol import shipped
+from bittern.io.protocol_files import shipped
 
 DEEP = ("DPSH", "DTSH", "TALR-AP", "TALR-NDCG", "DCMH", "CM-TALR")
 SHORT = ("runs=1", "n_bits=[8]")

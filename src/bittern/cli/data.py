@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 from typer import echo
 
-from bittern.cli.app import app
+from bittern.cli.app import app, handle_interrupt
+from bittern.errors import InputError
 from bittern.progress import Bar
 
-data = typer.Typer(no_args_is_help=True, help="List, inspect, download and export datasets.")
+data = typer.Typer(
+    no_args_is_help=True, help="List, inspect, download, prepare and export datasets."
+)
 app.add_typer(data, name="data")
 
 Root = Annotated[
@@ -67,6 +70,50 @@ def fetch(
 
 
 @data.command()
+def prepare(
+    name: Annotated[str, typer.Argument(help="A dataset with features to compute: cifar10.")],
+    features: Annotated[
+        str, typer.Option(help="Features to compute, separated by commas.")
+    ] = "gist,cnn",
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="Its own files: an archive or a folder (default: found, or downloaded)."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "--root", help="Data folder (default: BITTERN_DATA or your user data folder)."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of processes (default: one per core).")
+    ] = None,
+) -> None:
+    """Compute features of a dataset's images, as protocols use them.
+
+    After Ctrl-C or a crash, run the same command again to continue where it stopped.
+    """
+    from bittern.data.catalogue import spec_of
+    from bittern.data.readers.cifar10 import SPEC
+    from bittern.features.cifar10 import prepare_cifar10
+
+    if spec_of(name) is not SPEC:
+        raise InputError(f"{name}: has no features to prepare; only {SPEC.name} has.")
+    names = [one.strip() for one in features.split(",") if one.strip()]
+    with handle_interrupt(), Bar("downloading") as progress:
+        paths = prepare_cifar10(
+            names,
+            source=source,
+            root=out,
+            jobs=jobs,
+            progress=lambda file, done, total: progress(done, total or done),
+        )
+    echo("\n".join(map(str, paths)))
+
+
+@data.command()
 def export(
     name: Annotated[str, typer.Argument(help="Name from 'bittern data list'.")],
     folder: Annotated[Path, typer.Argument(help="A new folder.")],
@@ -92,8 +139,9 @@ def split(
     root: Root = None,
 ) -> None:
     """Write the training rows, queries and database of a protocol, for codes of your own."""
-    from bittern.experiments.protocol import Protocol, find_protocol
+    from bittern.experiments.protocol import Protocol
     from bittern.experiments.split_files import write_splits
+    from bittern.io.protocol_files import find_protocol
 
     found = Protocol.load(find_protocol(protocol))
     echo("\n".join(map(str, write_splits(found, folder, root=root, runs=run))))

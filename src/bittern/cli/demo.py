@@ -53,7 +53,7 @@ def demo(
 def protocol_of(runs: int = 10, random_state: int = 0) -> Protocol:
     """The protocol of the demo; without TALR if PyTorch is missing."""
     from bittern.experiments import Protocol
-    from bittern.experiments.protocol import shipped
+    from bittern.io.protocol_files import shipped
 
     protocol = Protocol.load(shipped()["demo"])
     methods = tuple(m for m in protocol.method if m.name != NEEDS_TORCH or _has_torch())

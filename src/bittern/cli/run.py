@@ -78,12 +78,13 @@ def reproduce(
     root: Root = None,
 ) -> None:
     """Reproduce a table or figure of the papers, and write its page."""
-    from bittern.experiments.protocol import list_protocols
+    from bittern.experiments.readiness import list_protocols
 
     if name is None:
-        echo(list_protocols())
+        echo(list_protocols(root))
         return
     found, folder = _find(name, changes or (), out)
+    _check_ready(name, found.protocol, folder, only or (), root)
     echo(introduction(found.protocol))
     records = _run(found, folder, wanted=only or (), jobs=jobs, root=root)
     write_reports(folder, html=folder / PAGE)
@@ -148,13 +149,29 @@ def _find(name: str, changes: Sequence[str], out: Path | None) -> tuple[_Found, 
 
     A changed protocol has its own folder by default, so that its records do not mix with others.
     """
-    from bittern.experiments.protocol import Protocol, find_protocol
+    from bittern.experiments.protocol import Protocol
+    from bittern.io.protocol_files import find_protocol
 
     path = find_protocol(name)
     protocol = Protocol.load(path, changes)
     ending = f"-{protocol.fingerprint[:8]}" if changes else ""
     folder = out or RESULTS / f"{path.stem}{ending}"
     return _Found(protocol, None if changes else path), folder
+
+
+def _check_ready(
+    name: str, protocol: Protocol, folder: Path, only: Sequence[str], root: Path | None
+) -> None:
+    """Stop before the first cell if the data or an extra is missing; finished ones need neither."""
+    from bittern.experiments.cells import cells_of, select_cells
+    from bittern.experiments.readiness import check_ready
+
+    if (folder / "cells").exists():
+        return
+    wanted = {cell.method.label for cell in select_cells(cells_of(protocol), only)}
+    table = protocol.to_dict()
+    table["method"] = [one for one in table["method"] if one["label"] in wanted]
+    check_ready(name, table, root)
 
 
 def _run(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,8 @@ class DatasetSpec:
 
     ``load(folder, **options)`` reads the files below ``folder``; ``layout`` is a sentence about the
     files it looks for there; ``folder`` is the name of the dataset's folder below the data root.
+    ``find(folder, modalities, options)`` looks for the files that ``load`` would read, reads none,
+    and raises FileError if one is missing; None if only ``load`` can tell.
     """
 
     name: str
@@ -183,3 +186,5 @@ class DatasetSpec:
     sources: tuple[RemoteFile, ...] = ()
     steps: tuple[str, ...] = ()  # preprocessing that the papers state, e.g. ("l2", "centre")
     needs_files: bool = True
+    find: Callable[[Path, Collection[str], Mapping[str, Any]], object] | None = None
+    prepared: tuple[str, ...] = ()  # values of the option "features" that `data prepare` makes

@@ -6,16 +6,14 @@ import inspect
 import json
 import math
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from bittern.checks import check_count
 from bittern.data import DATASETS, SPLITS
-from bittern.errors import InputError, UnknownNameError
+from bittern.errors import InputError
 from bittern.experiments.changes import apply_changes
 from bittern.experiments.crossmodal import CrossModal
 from bittern.experiments.evidence import Evidence
@@ -26,7 +24,9 @@ from bittern.experiments.run_data import is_own
 from bittern.experiments.search import SearchSettings, draw_points
 from bittern.experiments.truth import Truth, read_truth
 from bittern.io.cache import fingerprint_of
-from bittern.io.files import existing_file, reading
+from bittern.io.protocol_files import TEXTS, extended, read_protocol_file
+from bittern.io.protocol_files import find_protocol as find_protocol  # public here
+from bittern.io.protocol_files import shipped as shipped
 from bittern.io.toml import check_keys, read_table
 from bittern.metrics import parse
 from bittern.registry import Registry
@@ -43,7 +43,6 @@ PARADIGMS: Registry[Paradigm] = Registry(
 )
 TESTS = Registry("test", dict.fromkeys(("wilcoxon", "t-test", "randomisation")))
 LEARNS_FROM = ("grades", "yes-or-no", "classes")
-TEXTS = ("title", "reproduces", "differs", "takes")  # they change no number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,11 +185,10 @@ class Protocol:
 
         ``changes`` replace values of the file, as in ``["runs=1", "dataset.name=nuswide"]``.
         """
-        source = existing_file(path)
-        with reading(source, "TOML file"):
-            table = tomllib.loads(source.read_text(encoding="utf-8"))
+        source, table = Path(path), read_protocol_file(path)
         try:
-            protocol = Protocol.of(apply_changes(table, changes) if changes else table)
+            whole = extended(table, source.parent)
+            protocol = Protocol.of(apply_changes(whole, changes) if changes else whole)
             return replace(protocol, base=str((source.parent / protocol.base).resolve()))
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
@@ -199,7 +197,8 @@ class Protocol:
 
     @staticmethod
     def of(table: Mapping[str, Any]) -> Protocol:
-        """The protocol that a table describes."""
+        """The protocol that a table describes; files that it names start from this folder."""
+        table = extended(table, Path())
         own = {kind.table: None for kind in PARADIGMS.values() if kind.table}
         known = {name: None for name in Protocol.__dataclass_fields__ if name != "settings"}
         check_keys(table, known | own, "protocol")
@@ -293,32 +292,6 @@ class Protocol:
             raise InputError(
                 f"search.runs: there are {self.runs} runs, counted from 0, got {beyond[0]}."
             )
-
-
-def shipped() -> Registry[Path]:
-    """The protocols that come with the package, by name: the papers' tables and figures."""
-    folder = Path(str(files("bittern") / "protocols"))
-    return Registry("protocol", {path.stem: path for path in sorted(folder.glob("*.toml"))})
-
-
-def find_protocol(name: str) -> Path:
-    """The file of a protocol given by its name or its path."""
-    path, known = Path(name), shipped()
-    if path.suffix == ".toml" or path.exists():
-        return path
-    if name not in known:
-        raise UnknownNameError(f"{known.refusal(name)} Your own file must end in .toml.")
-    return known[name]
-
-
-def list_protocols() -> str:
-    """Name, title, data and running time of each protocol that comes with the package."""
-    protocols = {name: Protocol.load(path) for name, path in shipped().items()}
-    width = max(map(len, protocols), default=0)
-    return "\n".join(
-        f"{name:<{width}}  {protocol.title}. On {protocol.dataset.name}. {protocol.takes}".rstrip()
-        for name, protocol in protocols.items()
-    )
 
 
 def _read_methods(table: Mapping[str, Any]) -> tuple[Method, ...]:

@@ -35,6 +35,7 @@ from bittern.extras import require
 from bittern.io.arrays import modules_to_read
 from bittern.io.files import atomic_write, existing_file, make_folder, write_text
 from bittern.io.locks import locked
+from bittern.io.protocol_files import EXTENDS, read_protocol_file
 from bittern.io.toml import to_toml
 from bittern.parallel import available_threads
 
@@ -201,11 +202,14 @@ def kind_of(cells: Sequence[Cell]) -> str:
 
 
 def _read_protocol(protocol: Protocol | str | os.PathLike[str]) -> tuple[Protocol, str]:
-    """The protocol and its text; the text of a file keeps its comments."""
+    """The protocol and its text; the text of a file keeps its comments, if it is complete."""
     if isinstance(protocol, Protocol):
         return protocol, to_toml(protocol.to_dict())
     source = existing_file(protocol)
-    return Protocol.load(source), source.read_text(encoding="utf-8")
+    checked = Protocol.load(source)
+    if EXTENDS in read_protocol_file(source):  # the other file may change
+        return checked, to_toml(checked.to_dict())
+    return checked, source.read_text(encoding="utf-8")
 
 
 def _with_base(text: str, protocol: Protocol, folder: Path) -> str:

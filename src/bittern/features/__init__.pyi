@@ -6,6 +6,7 @@ from .base import PictureFeature as PictureFeature
 from .base import iter_images as iter_images
 from .catalogue import FEATURES as FEATURES
 from .catalogue import NINE as NINE
+from .cifar10 import prepare_cifar10 as prepare_cifar10
 from .colour import ColourStructure as ColourStructure
 from .colour import HSVFocus as HSVFocus
 from .colour import HSVGlobal as HSVGlobal

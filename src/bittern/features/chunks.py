@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from bittern.io.models import learned_attributes
 from bittern.io.npz import stored_arrays, write_arrays
 from bittern.parallel import ProcessEndedError, run_tasks
 
+T = TypeVar("T")
 Tally = tuple[int, int]  # images described, images skipped
 OWN = re.compile(r"\.?[0-9a-f]{32}\.npz(\..*\.tmp)?")  # with .tmp: left by a killed process
 
@@ -160,7 +161,7 @@ class Worker:
 
 
 def describe_chunks(
-    chunks: Sequence[Chunk], worker: Worker, n_jobs: int, report: Callable[[Tally], None]
+    chunks: Sequence[T], worker: Callable[[T], Tally], n_jobs: int, report: Callable[[Tally], None]
 ) -> None:
     """Describe every chunk; ``report`` is called after each, when its part is on disk.
 
@@ -205,7 +206,7 @@ def _states(root: Path, paths: Sequence[str]) -> Iterator[tuple[str, int, int]]:
             yield str(root / path), -1, -1
 
 
-def _prepared(worker: Worker, most_pixels: int | None) -> Worker:
+def _prepared(worker: Callable[[T], Tally], most_pixels: int | None) -> Callable[[T], Tally]:
     """The worker in a separate process, with the same limit of pixels."""
     from PIL import Image
 

@@ -15,8 +15,7 @@ from bittern.checks import Float32Array, check_array, check_count, check_number
 from bittern.errors import InputError
 from bittern.extras import require
 from bittern.features.base import ImageArray, ImageFeature, iter_images
-from bittern.networks import lite0_onnx
-from bittern.networks.onnx import OnnxModel, lite0_file, lite0_path
+from bittern.networks.onnx import OnnxModel, lite0_file
 from bittern.parallel import available_threads
 from bittern.progress import track
 
@@ -130,9 +129,7 @@ class Deep(ImageFeature):
     @property
     def needs_modules(self) -> tuple[str, ...]:
         """ONNX Runtime, and what writes the default model if its file is not there yet."""
-        if self.model is not None or lite0_path().exists():
-            return ("onnxruntime",)
-        return ("onnxruntime", *lite0_onnx.MODULES)
+        return lite0_modules() if self.model is None else ("onnxruntime",)
 
     def _check(self) -> None:
         check_count(self.batch_size, f"{self._title}: batch_size")

@@ -13,7 +13,7 @@ from bittern.checks import Float32Array
 from bittern.errors import InputError
 from bittern.extras import import_extra
 from bittern.io.files import atomic_write, existing_file, make_folder, reading, reason_of
-from bittern.networks.lite0_onnx import LAYOUT, WEIGHTS, make_graph
+from bittern.networks.lite0_onnx import LAYOUT, MODULES, WEIGHTS, make_graph
 
 TYPES = {"tensor(float)": np.dtype(np.float32), "tensor(uint8)": np.dtype(np.uint8)}
 FATAL = 4  # ONNX Runtime's log level: it raises errors, so it need not print them
@@ -90,13 +90,18 @@ def lite0_path() -> Path:
     return cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
 
 
+def lite0_modules() -> tuple[str, ...]:
+    """The optional modules that running it needs here, also those that write its file."""
+    return ("onnxruntime",) if lite0_path().exists() else ("onnxruntime", *MODULES)
+
+
 def cache_root() -> Path:
     """The folder for files that can be recreated: ``BITTERN_CACHE``, or the user's cache."""
     if given := os.environ.get("BITTERN_CACHE"):
         return Path(given).expanduser()
-    import pooch
+    import platformdirs
 
-    return Path(pooch.os_cache("bittern"))
+    return Path(platformdirs.user_cache_dir("bittern"))
 
 
 def _session(path: str | os.PathLike[str], n_threads: int, title: str) -> Any:

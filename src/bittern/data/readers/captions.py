@@ -9,7 +9,7 @@ Item ``i`` depends on ``random_state`` and ``i`` alone: a longer set begins like
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from bittern.checks import check_count
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.data.drawing import SHAPES, Colour, Mark, draw, pattern
-from bittern.data.rows import LazyRows, Texts
+from bittern.data.rows import LazyRows, Rows, Texts
+from bittern.registry import Registry
 
 T = TypeVar("T")
 MOST = 100_000
@@ -65,19 +66,28 @@ OPENINGS = ("{}", "{}", "{}", "there is {}", "an image of {}", "{} can be seen")
 
 
 def load(
-    folder: Path | None = None, *, n: int = 1000, random_state: int = 0, side: int = 64
+    folder: Path | None = None,
+    *,
+    n: int = 1000,
+    random_state: int = 0,
+    side: int = 64,
+    text: str = "captions",
+    classes: str = "shape",
 ) -> Dataset:
     """Draw ``n`` captioned images of ``side`` × ``side`` pixels; ``folder`` is ignored.
 
-    The class of an item is the shape that its caption is mainly about; its tags are the coloured
-    shapes in it, such as "red circle".  Every fourth item is in the official test set.
+    The class of an item is the shape that its caption is mainly about, or with
+    ``classes="colour"`` the colour of that shape; its tags are the coloured shapes in it, such as
+    "red circle".  Every fourth item is in the official test set.  ``text``
+    is ``"captions"``, the captions as texts, or ``"words"``, rows of 0 and 1 with a column for each
+    word that a caption can have.
     """
     check_count(n, "captions: n", 1, MOST)
     check_count(random_state, "captions: random_state", 0)
     check_count(side, "captions: side", 16, 512)
     scenes = [make_scene(random_state, i) for i in range(n)]
     tag_names = tuple(f"{colour} {shape}" for colour in COLOURS for shape in SHAPES)
-    shapes = list(SHAPES)
+    class_names, class_of = CLASSES[classes]
     tags = np.zeros((n, len(tag_names)), np.bool_)
     for i, scene in enumerate(scenes):
         tags[i, [tag_names.index(f"{group.colour} {group.shape}") for group in scene.groups]] = True
@@ -86,16 +96,20 @@ def load(
         name="captions",
         modalities={
             "image": DrawnImages(scenes, side),
-            "text": Texts([scene.caption for scene in scenes]),
+            "text": FORMS[text]([scene.caption for scene in scenes]),
         },
         ids=np.array([f"{i:05d}" for i in range(n)]),
-        labels=np.array([shapes.index(scene.groups[0].shape) for scene in scenes], np.int64),
-        class_names=tuple(shapes),
+        labels=np.array(
+            [class_names.index(class_of(scene.groups[0])) for scene in scenes], np.int64
+        ),
+        class_names=class_names,
         tags=tags,
         tag_names=tag_names,
         official={"train": np.flatnonzero(~is_test), "test": np.flatnonzero(is_test)},
         licence=SPEC.licence,
-        notes=(f"drawn with random_state={random_state}; class = shape, tag = coloured shape.",),
+        notes=(
+            f"drawn with random_state={random_state}; class = {classes}, tag = coloured shape.",
+        ),
     )
 
 
@@ -230,6 +244,35 @@ def _any(rng: np.random.Generator, things: Iterable[T]) -> T:
 
 def _plural(noun: str) -> str:
     return f"{noun}es" if noun.endswith(("s", "x")) else f"{noun}s"
+
+
+def _word_rows(captions: Sequence[str]) -> NDArray[np.float32]:
+    words = [caption.split() for caption in captions]
+    return np.array([[word in said for word in VOCABULARY] for said in words], np.float32)
+
+
+def _vocabulary() -> tuple[str, ...]:
+    """Every word of the captions, sorted."""
+    nouns = [noun for listed in NOUNS.values() for noun in listed]
+    others = [word for table in (PATTERNS, SIZES) for listed in table.values() for word in listed]
+    phrases = (*RELATIONS, *WALLS, *OPENINGS, "there are to the and an")
+    words = " ".join((*nouns, *map(_plural, nouns), *others, *phrases, *NUMBERS)).split()
+    return tuple(sorted({*words, *COLOURS, *BACKGROUNDS} - {"{}", "plain"}))
+
+
+VOCABULARY = _vocabulary()
+#: What the classes are: their names, and the class of a group.
+CLASSES: Registry[tuple[tuple[str, ...], Callable[[Group], str]]] = Registry(
+    "kind of classes",
+    {
+        "shape": (tuple(SHAPES), lambda group: group.shape),
+        "colour": (tuple(COLOURS), lambda group: group.colour),
+    },
+)
+#: Forms of the captions.
+FORMS: Registry[Callable[[Sequence[str]], Rows]] = Registry(
+    "text of captions", {"captions": Texts, "words": _word_rows}
+)
 
 
 def _areas(scene: Scene) -> list[tuple[float, float, float, float]]:

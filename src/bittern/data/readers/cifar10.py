@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,14 @@ CLASSES: tuple[str, ...] = (
     "airplane", "automobile", "bird", "cat", "deer",
     "dog", "frog", "horse", "ship", "truck",
 )  # fmt: skip
+#: Files of features, below the data's folder.
+FEATURE_FILES = Registry(
+    "kind of CIFAR-10 features",
+    {
+        "gist": PurePath("cifar10_gist512/cifar10_gist512_f16.npz"),
+        "cnn": PurePath("cifar10_cnn/cifar10_efflite0_128_u8sqrt.npz"),
+    },
+)
 CNN_LEVELS = (6.0 * (np.arange(256) / 255.0) ** 2).astype(np.float32)  # values of the stored bytes
 
 
@@ -68,13 +76,13 @@ def _images(folder: Path) -> Dataset:
 
 
 def _gist(folder: Path) -> Dataset:
-    path = _find_features(folder, "gist", "cifar10_gist512")
+    path = _find_features(folder, "gist")
     stored, labels = _stored_features(path, "gist", 512, "f")
     return _dataset("gist", np.asarray(stored, dtype=np.float32), labels, path, [])
 
 
 def _cnn(folder: Path) -> Dataset:
-    path = _find_features(folder, "cnn", "cifar10_cnn")
+    path = _find_features(folder, "cnn")
     stored, labels = _stored_features(path, "q", 1280, "u")
     note = "EfficientNet-Lite0 features, stored as bytes q: feature = 6·(q/255)²"
     return _dataset("cnn", DecodedRows(stored, _decoded), labels, path, [note])
@@ -200,15 +208,25 @@ def _class_names(content: bytes, name: str) -> tuple[str, ...]:
     return tuple(text.decode("latin1") if isinstance(text, bytes) else text for text in found)
 
 
-def _find_features(folder: Path, kind: str, place: str) -> Path:
+def find(folder: Path, modalities: Collection[str], options: Mapping[str, Any]) -> Path:
+    """The place of the batches, or the file of features."""
+    kind = options.get("features", "image")
+    return _find(folder)[0] if kind == "image" else _find_features(folder, kind)
+
+
+def _find_features(folder: Path, kind: str) -> Path:
     """The .npz file of features: alone in its folder, here or next to this one, or here by name."""
     if folder.is_file():
         return folder
+    place = FEATURE_FILES[kind].parent
     found = [*(folder / place).glob("*.npz"), *(folder.parent / place).glob("*.npz")]
     found = found or [path for path in folder.glob("*.npz") if kind in path.name]
     if len(found) != 1:
         listed = ", ".join(path.name for path in sorted(found)) or "none"
-        raise FileError(f"{folder / place}: expected one .npz file of features, found {listed}.")
+        hint = "" if found else f"; to make it: bittern data prepare cifar10 --features {kind}"
+        raise FileError(
+            f"{folder / place}: expected one .npz file of features, found {listed}{hint}."
+        )
     return found[0]
 
 
@@ -255,4 +273,6 @@ SPEC = DatasetSpec(
         ),
     ),
     steps=("centre",),
+    find=find,
+    prepared=tuple(FEATURE_FILES),
 )

@@ -15,7 +15,7 @@ image's words can become the modality ``text``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -32,6 +32,7 @@ from bittern.errors import FileError, InputError
 from bittern.io.npz import read_arrays, require_names
 from bittern.registry import Registry
 
+FEATURE_FILES = "*efflite0*.npz"
 PER_CLASS = 100  # of Corel-1000
 COREL1000_NAMES = (
     "africa", "beach", "buildings", "buses", "dinosaurs",
@@ -76,6 +77,19 @@ def _collection(root: Path, collection: str | None) -> Path:
             f"corel: {root} has {' and '.join(there)}; pass collection='corel5k' or the other."
         )
     return root / there[0] if there else root
+
+
+def _find(folder: Path, modalities: Collection[str], options: Mapping[str, Any]) -> None:
+    """Look for the files of a collection; category folders must be read to find out."""
+    if (collection := options.get("collection")) is not None:
+        _find_labelled(_collection(folder, collection), modalities)
+
+
+def _find_labelled(root: Path, modalities: Collection[str], *_: object) -> None:
+    if not (root / "labels.npz").is_file():
+        raise FileError(f"{root / 'labels.npz'}: no such file; it belongs to the images.")
+    if "cnn" in modalities and not any(root.glob(FEATURE_FILES)):
+        raise FileError(f"{root / FEATURE_FILES}: no such file of network features.")
 
 
 def _read(root: Path) -> Dataset:
@@ -230,7 +244,7 @@ def _by_folder(root: Path, images: _Images) -> Dataset:
 
 def _with_features(root: Path, dataset: Dataset) -> Dataset:
     """Add the modality ``cnn`` if there is a file of features with the images."""
-    paths = sorted(root.glob("*efflite0*.npz"))
+    paths = sorted(root.glob(FEATURE_FILES))
     if not paths:
         return dataset
     arrays = read_arrays(paths[0], ("feat",), ("label", "category", "image_id"))
@@ -348,6 +362,7 @@ SPEC = DatasetSpec(
     citation="Yavlinsky-2004",
     licence=_LICENCE,
     folder="corel",
+    find=_find,
 )
 COREL1000 = replace(
     SPEC,
@@ -356,6 +371,7 @@ COREL1000 = replace(
     layout=f"{_NUMBERED}; class = number // {PER_CLASS}.",
     citation="Wang-2001",
     folder="corel1000",
+    find=None,
 )
 COREL5K = replace(
     SPEC,
@@ -364,4 +380,5 @@ COREL5K = replace(
     layout=f"{_NUMBERED} ({', '.join(_COREL5K_KEYS)}).",
     citation="Duygulu-2002",
     folder="corel5k",
+    find=_find_labelled,
 )

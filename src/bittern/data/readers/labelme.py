@@ -25,9 +25,7 @@ def load(folder: Path) -> Dataset:
 
     Reads MATLAB 5 and 7.3 files, with descriptors in rows or in columns (the side of 512).
     """
-    source = folder if folder.is_file() else find_file(folder, NAMES, ("", "data"))
-    if source is None:
-        raise FileError(f"{folder / NAMES[0]}: no such file; labelme needs {SPEC.layout}.")
+    source = _find(folder)
     variables = _variables(source)
     rows = _rows(variables["gist"], source)
     official = {
@@ -46,6 +44,13 @@ def load(folder: Path) -> Dataset:
         licence=SPEC.licence,
         notes=tuple(notes),
     )
+
+
+def _find(folder: Path, *_: object) -> Path:
+    source = folder if folder.is_file() else find_file(folder, NAMES, ("", "data"))
+    if source is None:
+        raise FileError(f"{folder / NAMES[0]}: no such file; labelme needs {SPEC.layout}.")
+    return source
 
 
 def _variables(source: Path) -> dict[str, NDArray[Any]]:
@@ -108,4 +113,5 @@ SPEC = DatasetSpec(
         ),
     ),
     steps=("centre",),
+    find=_find,
 )

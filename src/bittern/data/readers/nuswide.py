@@ -15,6 +15,7 @@ The publisher's files below the folder:
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -69,8 +70,7 @@ def load(
     ``"files"`` for the images themselves below ``Flickr``, which the publisher sends on request.
     """
     root = Path(folder)
-    if not (images := _place(root, "Imagelist.txt")).is_file():
-        raise FileError(f"{images}: no such file; nuswide needs {SPEC.layout}")
+    _find_list(root)
     ids = _names(root, "Imagelist.txt")
     tag_names, tags = _ground_truth(root, ids)
     notes = [f"{len(ids):,} images in the list; {N_IMAGES:,} were published."]
@@ -103,6 +103,20 @@ def load(
         licence=SPEC.licence,
         notes=tuple(notes),
     )
+
+
+def _find(root: Path, modalities: Collection[str], options: Mapping[str, Any]) -> None:
+    _find_list(root)
+    existing_file(_place(root, "Concepts81.txt"))
+    if options.get("image", "bow") == "bow":
+        existing_file(_place(root, "BoW_int.dat"))
+    if (text := options.get("text")) is not None:
+        existing_file(_place(root, TEXTS[text].table))
+
+
+def _find_list(root: Path) -> None:
+    if not (images := _place(root, "Imagelist.txt")).is_file():
+        raise FileError(f"{images}: no such file; nuswide needs {SPEC.layout}")
 
 
 def _place(root: Path, name: str) -> Path:
@@ -271,5 +285,6 @@ SPEC = DatasetSpec(
     citation="Chua-2009",
     licence="Research only; the images belong to their Flickr owners.",
     folder="nuswide",
+    find=_find,
     steps=("l2", "centre"),
 )

@@ -130,17 +130,26 @@ def _parts(folder: Path) -> dict[str, NDArray[Any]]:
         }
         sources = dict.fromkeys(parts, source)
     else:
-        endings = (".fvecs", ".bvecs")
-        sources = {
-            "database": source,
-            "train": _sibling(source, "learn", endings),
-            "query": _sibling(source, "query", endings),
-        }
+        sources = _vector_files(source)
         parts = {name: read_vectors(path) for name, path in sources.items()}
     for name, rows in parts.items():
         if rows.shape[1] != DIM:
             raise FileError(f"{sources[name]}: SIFT has {DIM} dimensions, got {rows.shape[1]}.")
     return parts
+
+
+def _vector_files(source: Path) -> dict[str, Path]:
+    endings = (".fvecs", ".bvecs")
+    return {
+        "database": source,
+        "train": _sibling(source, "learn", endings),
+        "query": _sibling(source, "query", endings),
+    }
+
+
+def _find_all(folder: Path, *_: object) -> object:
+    source = _find(folder)
+    return source if source.suffix == ".hdf5" else _vector_files(source)
 
 
 def _find(folder: Path) -> Path:
@@ -205,6 +214,7 @@ SPEC = DatasetSpec(
     citation="Jegou-Douze-Schmid-2011",
     licence="none stated with the files; see http://corpus-texmex.irisa.fr",
     folder="sift1m",
+    find=_find_all,
     sources=(
         RemoteFile(
             "ftp://ftp.irisa.fr/local/texmex/corpus/sift.tar.gz",

@@ -169,9 +169,7 @@ class _Shots:
 
 
 def _shots(root: Path) -> _Shots:
-    place = root / "keyframes"
-    if not place.is_dir():
-        raise FileError(f"{place}: no such folder; the keyframes are below it.")
+    place = _keyframes(root)
     found = folders.find_images(place)
     paths: dict[str, str] = {}
     n_others = 0
@@ -189,6 +187,13 @@ def _shots(root: Path) -> _Shots:
     ids = sorted(paths, key=_natural)
     skipped = f"{n_others} of sub-shots, {found.skipped()}"
     return _Shots(tuple(ids), tuple(f"{place.absolute()}/{paths[shot]}" for shot in ids), skipped)
+
+
+def _keyframes(root: Path, *_: object) -> Path:
+    place = root / "keyframes"
+    if not place.is_dir():
+        raise FileError(f"{place}: no such folder; the keyframes are below it.")
+    return place
 
 
 def _natural(name: str) -> tuple[Any, ...]:
@@ -333,4 +338,5 @@ SPEC = DatasetSpec(
     citation="Smeaton-Kraaij-Over-2003",
     licence="By agreement with the Linguistic Data Consortium; topics and judgements from NIST.",
     folder="trecvid2003",
+    find=_keyframes,
 )

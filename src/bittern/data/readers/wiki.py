@@ -71,7 +71,7 @@ def load(folder: Path) -> Dataset:
     )
 
 
-def _find(root: Path) -> Callable[[Path], _Files]:
+def _find(root: Path, *_: object) -> Callable[[Path], _Files]:
     forms: dict[str, Callable[[Path], _Files]] = {
         "raw_features.mat": _published,
         "wiki_data.mat": lambda folder: _with_labels(folder / "wiki_data.mat", read_mat),
@@ -160,4 +160,5 @@ SPEC = DatasetSpec(
     citation="Rasiwasia-2010",
     licence="Not stated by the publisher; texts are CC BY-SA, images as on Wikimedia Commons.",
     folder="wiki",
+    find=_find,
 )
