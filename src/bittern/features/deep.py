@@ -15,7 +15,7 @@ from bittern.checks import Float32Array, check_array, check_count, check_number
 from bittern.errors import InputError
 from bittern.extras import require
 from bittern.features.base import ImageArray, ImageFeature, iter_images
-from bittern.networks.onnx import OnnxModel, lite0_file
+from bittern.networks.onnx import OnnxModel, lite0_file, lite0_modules
 from bittern.parallel import available_threads
 from bittern.progress import track
 
