@@ -1,4 +1,4 @@
-"""Plots by Matplotlib, as SVG, PNG or PDF files: what ``--plot`` draws.
+"""Plots by Matplotlib (extra ``plots``), as SVG, PNG or PDF files: what ``--plot`` draws.
 
 The page has its own SVG figures (``bittern.report.figures``), which cannot be PNG or PDF.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bittern.checks import import_extra
 from bittern.errors import InputError
 from bittern.io.files import atomic_write
 from bittern.metrics import Curve
@@ -126,11 +127,17 @@ def figure_format(path: str | os.PathLike[str]) -> str:
     return kind
 
 
+def require_matplotlib(owner: str) -> None:
+    """Raise an error that begins with ``owner`` if Matplotlib is not installed."""
+    import_extra("matplotlib", "Matplotlib", "plots", owner)
+
+
 def _blank(path: str | os.PathLike[str]) -> tuple[Any, Any]:
     """A figure without a display or global state; checks the ending of the path first."""
+    figure_format(path)
+    require_matplotlib(f"a figure ({path})")
     from matplotlib.figure import Figure
 
-    figure_format(path)
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
