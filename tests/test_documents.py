@@ -1,6 +1,7 @@
 """What the documents say is so: links, commands, metrics, references, versions."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -150,6 +151,7 @@ def test_what_an_example_imports_is_documented(example):
                 assert re.search(rf"\b{name.name}\b", pages), f"{example.name}: {name.name}"
 
 
+@functools.cache
 def help_of(*command):
     from typer.testing import CliRunner
 
@@ -175,8 +177,12 @@ def test_commands_on_a_page_have_only_options_that_exist(page):
 def test_options_named_in_the_text_of_a_page_exist(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     used = {option for code in re.findall("`([^`]+)`", text) for option in OPTION.findall(code)}
-    known = set(OPTION.findall(reference.commands_page())) | OTHER_OPTIONS
-    assert not sorted(used - known)
+    assert not sorted(used - options_of_commands() - OTHER_OPTIONS)
+
+
+@functools.cache
+def options_of_commands():
+    return set(OPTION.findall(reference.commands_page()))
 
 
 #: Options of scripts, benchmarks, examples and pytest.

@@ -1,4 +1,4 @@
-"""Citations such as ``[Moran-2016]`` as links to the list of references, made from the .bib file."""
+"""Citations such as ``[Moran-2016]`` as links to the list of references, made from the .bib."""
 
 import re
 from collections.abc import Callable

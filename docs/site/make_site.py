@@ -37,9 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=Path, default=ROOT / "build" / "site", help="folder (default: build/site)"
     )
-    parser.add_argument(
-        "--external", action="store_true", help="also try addresses of other sites"
-    )
+    parser.add_argument("--external", action="store_true", help="also try addresses of other sites")
     return parser
 
 

@@ -154,7 +154,7 @@ def _keys(title: str, record: type, level: int = 2, skip: Sequence[str] = ()) ->
             f"`{one.name}`",
             _type_name(one),
             _default(one),
-            _escaped(comments.get(one.name, "").capitalize()),
+            _escaped(comments.get(one.name, "")),
         )
         for one in fields(record)
         if one.name not in skip
@@ -231,4 +231,3 @@ def _first(text: str | None) -> str:
 
 def _anchor(path: str) -> str:
     return path.replace(" ", "-")
-

@@ -110,7 +110,7 @@ def parse_metrics(names: str | None) -> tuple[MetricName, ...]:
 
 
 def check_outputs(*files: Path | None, plot: Path | None = None) -> None:
-    """Raise an error now if a file could not be written later, or a plot not be drawn; skip None."""
+    """Raise an error now if a file could not be written, or a plot not drawn, later; skip None."""
     if plot is not None:
         from bittern.report.plots import figure_format, require_matplotlib
 
