@@ -23,6 +23,9 @@ from bittern.experiments.truth import TRUTHS
 from bittern.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
+RENAMED = {
+    old.removesuffix(".md"): new.removesuffix(".md") for old, new in assemble.RENAMED.items()
+}
 MADE = {"contributing", "changelog", "references", "reference/python"}
 MADE |= {f"reference/{name}" for name in ("commands", "metrics", "protocol")}
 
@@ -31,6 +34,7 @@ def test_every_page_is_in_the_menu_once():
     menu = [page for pages in assemble.NAVIGATION.values() for page in pages]
     docs = ROOT / "docs"
     written = {page.relative_to(docs).with_suffix("").as_posix() for page in docs.rglob("*.md")}
+    written = {RENAMED.get(page, page) for page in written}
     assert len(menu) == len(set(menu))
     assert set(menu) == written - {"index"} | MADE
 
@@ -38,6 +42,7 @@ def test_every_page_is_in_the_menu_once():
 def test_every_page_can_be_found_from_the_first_one():
     text = (ROOT / "docs" / "index.md").read_text()
     linked = {link.removesuffix(".md") for link in re.findall(r"\]\(([^)#]+\.md)", text)}
+    linked = {RENAMED.get(page, page) for page in linked}
     menu = {page for pages in assemble.NAVIGATION.values() for page in pages}
     sections = {"install", *(page for page in menu if page.startswith("results/"))}
     assert menu - MADE - sections <= linked

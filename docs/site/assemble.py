@@ -23,7 +23,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "crossmodal",
         "bring-your-own",
         "advise",
-        "search",
+        "searching",
         "tables",
         "datasets",
         "evidence",
@@ -57,6 +57,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     ),
     "Project": ("architecture", "contributing", "changelog", "references"),
 }
+RENAMED = {"search.md": "searching.md"}  # Sphinx has a page search.html of its own
 OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=[)#])")
 
@@ -65,6 +66,8 @@ def assemble(target: Path) -> None:
     """Write all sources of the site into a new folder."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(DOCS, target, ignore=shutil.ignore_patterns("site", "__pycache__"))
+    for name, other in RENAMED.items():
+        (target / name).rename(target / other)
     for source, name in OUTSIDE.items():
         (target / name).write_text(_moved((ROOT / source).read_text()))
     bibliography = (DOCS / "references.bib").read_text()
@@ -103,14 +106,15 @@ def _moved(text: str) -> str:
 
 
 def _to_files(text: str, folder: Path, target: Path) -> str:
-    """Links to files outside ``docs`` as links to the copies in the folder ``files``."""
+    """Links to renamed pages, and to files outside ``docs`` by copies in the folder ``files``."""
 
     def link(match: re.Match[str]) -> str:
         if "://" in match[1]:
             return match[1]
         inside = (folder / match[1]).resolve().relative_to(target.parent.resolve())
         if inside.parts[0] == target.name:
-            return match[1]
+            other = RENAMED.get("/".join(inside.parts[1:]))
+            return _from(folder, target / other) if other else match[1]
         if str(inside) in OUTSIDE:
             return _from(folder, target / OUTSIDE[str(inside)])
         return _from(folder, _copied(ROOT / inside, target / "files" / inside))
