@@ -154,7 +154,8 @@ def test_every_block_says_what_it_is(page):
 def test_every_change_for_speed_and_every_exception_is_needed(page):
     text = page.read_text()
     assert all(old in text for old, _ in QUICKER.get(relative(page), ()))
-    assert text.count("<!-- not run: ") == sum(1 for _, _, why in blocks_of(page) if why)
+    n_marks = len(re.findall("^<!-- not run: ", text, re.MULTILINE))
+    assert n_marks == sum(1 for _, _, why in blocks_of(page) if why)
     if relative(page) in PYTHON_ELSEWHERE:
         test = (ROOT / "tests" / PYTHON_ELSEWHERE[relative(page)]).read_text()
         assert page.name in test and "python" in test

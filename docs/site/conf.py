@@ -23,6 +23,16 @@ exclude_patterns = ["files"]
 autodoc_mock_imports = ["torch"]  # the reference needs no extra
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
+# Names of types that are clearer than what they stand for.
+NAMED_TYPES = (
+    "ArrayLike",
+    "DTypeLike",
+    "BitOrder",
+    "Float32Array",
+    "Float64Array",
+    "PositionArray",
+)
+autodoc_type_aliases = {name: name for name in NAMED_TYPES}
 maximum_signature_line_length = 80
 add_module_names = False
 

@@ -99,7 +99,7 @@ def protocol_page() -> str:
         "Made from the records that a TOML file is read into; any other key is an error. "
         "[Experiments](../experiments.md) explains them by example.",
         "",
-        _keys("Top level", Protocol, skip=("settings", "base")),
+        _keys("Top level", Protocol, skip=("settings",)),
     ]
     lines += [_keys(f"`{key}`", record) for key, record in PARTS.items()]
     lines += ["## `[split] sizes`", "", "The sizes that each split takes, with their defaults.", ""]

@@ -157,7 +157,7 @@ class Protocol:
     settings: dict[str, Any] = field(default_factory=dict)
     significance: SignificanceSettings = field(default_factory=SignificanceSettings)  # its table
     search: SearchSettings | None = None  # its table
-    base: str = field(default="", compare=False)
+    base: str = field(default="", compare=False)  # folder that paths start from
 
     def __post_init__(self) -> None:
         kind = self.kind
