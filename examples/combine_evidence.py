@@ -6,7 +6,7 @@ FOLDER holds a sub-folder of at least 32 images for each category; without it, t
 scikit-learn's digits.  Follows the evidence paper's protocol: split the images into two
 collections, query with one to six images of a category, learn weights in one collection, and
 measure mean average precision in the other.  ``--lists`` draws the first results of each feature
-and of their combination for one query.
+and of their combination for one query; it needs the extra ``plots``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import bittern as bt
 from bittern.features import NINE
@@ -99,6 +98,8 @@ def report(fused: dict[str, Any], relevant: Any) -> None:
 
 def draw(dataset: bt.Dataset, split: Any, lists: dict[str, Any], path: Path) -> None:
     """Strips of the first images of one query, those of its category framed in green."""
+    from matplotlib.figure import Figure
+
     query = typical(split, dataset, lists["all, by the SVM"])
     asked, database = split.test_queries, split.database
     figure = Figure(figsize=(SHOWN + 2.2, 0.95 * (len(lists) + 1)), layout="constrained")

@@ -4,7 +4,7 @@
 
 Trains TALR on scikit-learn's digits with 12 bits and takes one held-out query.  Prints its AP, and
 draws how many items lie at each Hamming distance (bars) beside the soft counts that training sees
-(lines), for relevant and other items.  Needs the extra ``deep``.
+(lines), for relevant and other items.  Needs the extras ``deep`` and ``plots``.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import one_after_another
 
 import bittern as bt
 from bittern.cli import main
 from bittern.experiments import measure
-from bittern.parallel import Outcome
 
 ROOT = Path(bt.__file__).parent
 PAGE = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text()
@@ -115,9 +115,3 @@ def test_run_and_report_are_followed_in_thirty_files(tmp_path, monkeypatch, caps
     files = listed("`bittern run` and `bittern report`")
     assert len(files) <= 30
     assert inside(found, "cli", "experiments", "analysis", "report") == set(files)
-
-
-def one_after_another(prepare, tasks, *_, **__):
-    work = prepare()
-    for task in tasks:
-        yield Outcome(task, work(task))

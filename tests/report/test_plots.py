@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bittern as bt
-from bittern.errors import FileError, InputError
+from bittern.errors import FileError, InputError, MissingExtraError
 from bittern.report import plots
 from bittern.report.plots import (
     draw_pr_curves,
@@ -153,3 +153,17 @@ def test_the_band_reaches_from_the_worst_to_the_best(tmp_path, monkeypatch):
     assert (band.min(), band.max()) == (0.1, 0.42)
     assert [label.get_text() for label in axes.get_xticklabels()] == ["8", "16", "32"]
     assert axes.get_ylim() == (0, pytest.approx(1.15 * 0.42))
+
+
+def test_without_matplotlib_a_sentence_names_the_extra(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # as if it were not installed
+    with pytest.raises(
+        MissingExtraError, match=r"needs Matplotlib; pip install 'bittern\[plots\]'"
+    ):
+        draw_curves(tmp_path / "figure.svg")
+    np.save("codes.npy", np.eye(4, dtype=bool))
+    code, out, err = run("evaluate", "codes.npy", "--query-labels", "no.npy", "--plot", "x.svg")
+    assert (code, out) == (2, "")
+    assert err == "bittern: --plot: needs Matplotlib; pip install 'bittern[plots]'.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["codes.npy"]

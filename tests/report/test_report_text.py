@@ -267,7 +267,7 @@ def test_markdown_has_title_table_words_and_command():
     assert len(re.findall(r"\*\*0\.\d{4}\*\* ± 0\.\d{4}", written)) == 2
     assert "over 6 runs" in written
     assert markdown_text(in_words(records)) in written
-    assert written.endswith("```\nbittern reproduce ties\n```\n")
+    assert written.endswith("```bash\nbittern reproduce ties\n```\n")
 
 
 def test_markdown_shows_what_the_order_of_ties_could_do():

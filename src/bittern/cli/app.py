@@ -206,11 +206,12 @@ def parse_metrics(names: str | None) -> tuple[MetricName, ...]:
 
 
 def check_outputs(*files: Path | None, plot: Path | None = None) -> None:
-    """Raise FileError now if a file could not be written later; skip None."""
+    """Raise an error now if a file could not be written, or a plot not drawn, later; skip None."""
     if plot is not None:
-        from bittern.report.plots import figure_format
+        from bittern.report.plots import figure_format, require_matplotlib
 
         figure_format(plot)
+        require_matplotlib("--plot")
     for path in (*files, plot):
         if path is None:
             continue

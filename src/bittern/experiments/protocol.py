@@ -151,23 +151,23 @@ class Protocol:
     in it start from; by default that of its file.
     """
 
-    title: str
-    dataset: DatasetSettings
-    split: SplitSettings
-    method: tuple[Method, ...]
-    truth: dict[str, Any] = field(default_factory=lambda: {"kind": "classes"})
-    n_bits: tuple[int, ...] = ()
-    reproduces: str = ""
-    differs: str = ""
-    takes: str = ""
-    paradigm: str = "ranking"
-    runs: int = 10
-    random_state: int = 0
-    metrics: tuple[str, ...] = ("ap", "ndcg", "precision@100", "auprc")
+    title: str  # of the table and the page
+    dataset: DatasetSettings  # the table [dataset]
+    split: SplitSettings  # the table [split]
+    method: tuple[Method, ...]  # a table [[method]] for each row
+    truth: dict[str, Any] = field(default_factory=lambda: {"kind": "classes"})  # its table
+    n_bits: tuple[int, ...] = ()  # code lengths
+    reproduces: str = ""  # which table or figure of a paper
+    differs: str = ""  # from the paper
+    takes: str = ""  # time, in words
+    paradigm: str = "ranking"  # the kind of experiment
+    runs: int = 10  # each with a split of its own
+    random_state: int = 0  # seed of splits and methods
+    metrics: tuple[str, ...] = ("ap", "ndcg", "precision@100", "auprc")  # the main one first
     settings: dict[str, Any] = field(default_factory=dict)
-    significance: SignificanceSettings = field(default_factory=SignificanceSettings)
-    search: SearchSettings | None = None
-    base: str = field(default="", compare=False)
+    significance: SignificanceSettings = field(default_factory=SignificanceSettings)  # its table
+    search: SearchSettings | None = None  # its table
+    base: str = field(default="", compare=False)  # folder that paths start from
 
     def __post_init__(self) -> None:
         kind = self.kind

@@ -22,7 +22,7 @@ class KSH(KernelHasher):
     a bit is :math:`h_k(x) = \operatorname{sgn}(a_k^\top \kappa(x))`.  Over l training rows with
     kernel matrix K and :math:`S = 2 \cdot \text{affinity} - 1` in [-1, 1], the b bits minimise
 
-    .. math:: \Big\| b S - \sum_{k = 1}^{b} h_k h_k^\top \Big\|_F^2,
+    .. math:: \left\lVert b S - \sum_{k = 1}^{b} h_k h_k^\top \right\rVert_F^2,
         \qquad h_k = \operatorname{sgn}(K a_k),
 
     one after the other.  Given the first k - 1, the k-th maximises :math:`h^\top R h` with the

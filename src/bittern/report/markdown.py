@@ -60,7 +60,7 @@ def to_markdown(
         _choices(analysis),
         markdown_text(in_words(analysis, metric)),
         _undefined(analysis),
-        f"```\n{command}\n```",
+        f"```bash\n{command}\n```",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -1,4 +1,4 @@
-"""Plots by Matplotlib, as SVG, PNG or PDF files: what ``--plot`` draws.
+"""Plots by Matplotlib (extra ``plots``), as SVG, PNG or PDF files: what ``--plot`` draws.
 
 The page has its own SVG figures (``bittern.report.figures``), which cannot be PNG or PDF.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bittern.errors import InputError
+from bittern.extras import require
 from bittern.io.files import atomic_write
 from bittern.metrics import Curve
 
@@ -154,14 +155,20 @@ def figure_format(path: str | os.PathLike[str]) -> str:
     return kind
 
 
+def require_matplotlib(owner: str) -> None:
+    """Raise an error that begins with ``owner`` if Matplotlib is not installed."""
+    require({owner: ("matplotlib",)})
+
+
 def _blank(path: str | os.PathLike[str], n_panels: int = 1) -> tuple[Any, Any]:
     """A figure without a display or global state; checks the ending of the path first.
 
     Several panels share their axis of precision.
     """
+    figure_format(path)
+    require_matplotlib(f"a figure ({path})")
     from matplotlib.figure import Figure
 
-    figure_format(path)
     figure = Figure(figsize=(6 if n_panels == 1 else 4 * n_panels, 4), layout="constrained")
     panels = figure.subplots(1, n_panels, sharey=True, squeeze=False)[0]
     for axes in panels:
