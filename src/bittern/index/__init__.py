@@ -25,6 +25,7 @@ from bittern.index.flat_index import FlatIndex
 from bittern.index.hash_tables import Tables
 from bittern.index.hits import Hits
 from bittern.index.multi_index import MultiIndex
+from bittern.index.quantised_index import QuantisedIndex, RescoredIndex
 from bittern.index.rerank import DISTANCES, rerank, rerank_asymmetric
 from bittern.index.table_index import TableIndex
 from bittern.registry import Registry
@@ -49,6 +50,8 @@ __all__ = [
     "Hits",
     "Index",
     "MultiIndex",
+    "QuantisedIndex",
+    "RescoredIndex",
     "TableIndex",
     "Tables",
     "read_bytes",
