@@ -46,7 +46,7 @@ METHODS: tuple[type[Quantiser], ...] = (Float16, Int8, Sign, RaBitQ, PQ, OPQ, RQ
 
 
 def _accepted(value: Any, title: str) -> type[Quantiser]:
-    return check_class(value, Quantiser, title, ("n_bytes", "metric", "random_state"))  # type: ignore[no-any-return]
+    return check_class(value, Quantiser, title, ("n_bytes", "metric", "random_state"))
 
 
 QUANTISERS: OpenRegistry[type[Quantiser]] = OpenRegistry(

@@ -38,37 +38,35 @@ class CorrectedQuantiser(Quantiser):
     bounds_: Float64Array  # of the correction; empty without
     power_: float
     share_: float
+    _space: Any  # what does not depend on the number of bytes; forgotten after training
 
     def _learn(self, X: Float32Array, draw: np.random.Generator) -> None:
         check_count(self.n_bytes, f"{self._title}: n_bytes")
         trial = _Trial(X, self.metric, draw)
         best, model = -1.0, dict[str, Any]()
-        tried = False
         for with_centres in self._options("centres", len(X) >= 4 * N_CENTRES):
-            before = vars(self).copy()
             residuals = self._centred(X, with_centres, draw)
             self._prepare(residuals, draw)
             for corrected in self._options("correction", True):
-                room = self.n_bytes - (1 if with_centres else 0) - (N_BYTES if corrected else 0)
+                room = self.n_bytes - int(with_centres) - N_BYTES * int(corrected)
                 if room < 1:
                     continue
-                tried = True
                 self._allocate(room, draw)
                 found = self._calibrate(residuals, corrected, trial)
                 if found > best:
                     best, model = found, learned_attributes(self)
-            vars(self).clear()
-            vars(self).update(before)
-        if not tried:
+        if not model:
             raise InputError(
                 f"{self._title}: {self.n_bytes} bytes leave none for the code beside its centre "
                 "and correction; give more, or leave these out."
             )
-        vars(self).update(model)
+        del self._space
+        for name, value in model.items():
+            setattr(self, name, value)
 
     @abstractmethod
     def _prepare(self, residuals: Float32Array, draw: np.random.Generator) -> None:
-        """Learn what does not depend on the number of bytes."""
+        """Learn what does not depend on the number of bytes, and keep it in ``_space``."""
 
     @abstractmethod
     def _allocate(self, n_bytes: int, draw: np.random.Generator) -> None:

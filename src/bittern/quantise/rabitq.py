@@ -9,10 +9,9 @@ import numpy as np
 from bittern.checks import Float32Array, check_count
 from bittern.hashing.linear import principal_axes
 from bittern.kernels.grid_directions import nearest_directions
-from bittern.quantise.base import QuantisedCodes
 from bittern.quantise.corrected import CorrectedQuantiser
 from bittern.quantise.correction import N_BYTES, from_bytes
-from bittern.quantise.stored import Bytes
+from bittern.quantise.stored import Bytes, QuantisedCodes
 
 EPSILON = 1.9  # ε₀ of the bound
 
@@ -27,7 +26,7 @@ class RaBitQ(CorrectedQuantiser):
 
     .. math:: \langle q, r \rangle \approx \frac{|r|}{f\,|y|} \langle q, y \rangle,
 
-    which is unbiased over rotations [Gao-Long-2024], and [Gao-2025] for B > 1.  If ``n_bytes`` hold
+    which is unbiased over rotations [Gao-Long-2024], and [Gao-2024] for B > 1.  If ``n_bytes`` hold
     fewer than B bits for every dimension, principal components come first.
 
     ``fitted`` chooses γ and β of the :mod:`~bittern.quantise.correction` on training rows instead
@@ -87,14 +86,15 @@ class RaBitQ(CorrectedQuantiser):
 
     def _prepare(self, residuals: Float32Array, draw: np.random.Generator) -> None:
         check_count(self.bits, f"{self._title}: bits", 1, 8)
-        self._residuals = residuals
+        self._space = residuals
 
     def _allocate(self, n_bytes: int, draw: np.random.Generator) -> None:
-        dim = self._residuals.shape[1]
+        residuals: Float32Array = self._space
+        dim = residuals.shape[1]
         k = max(1, min(dim, 8 * n_bytes // self.bits))
         rotation = np.linalg.qr(draw.standard_normal((k, k)))[0]
         if k < dim:
-            rotation = principal_axes(self._residuals, k)[1] @ rotation
+            rotation = principal_axes(residuals, k)[1] @ rotation
         self.axes_ = rotation.astype(np.float32)
 
     def _projected(self, X: Float32Array) -> Float32Array:

@@ -67,10 +67,10 @@ class QuantisedCodes:
     def load(cls, path: str | os.PathLike[str], *, mmap: bool = False) -> Self:
         """Read what :meth:`save` wrote; with ``mmap`` the bytes stay on disk until used."""
         arrays = stored_arrays(path)
-        require_names(path, arrays, NAMES)
+        require_names(path, NAMES, arrays)
         with reading(path, "file of quantised codes"):
-            rows = arrays["bytes"].map() if mmap else arrays["bytes"].read()
-            return cls(rows, str(arrays["fingerprint"].read()))
+            rows = arrays["bytes"].map() if mmap else arrays["bytes"].load()
+            return cls(rows, str(arrays["fingerprint"].load()))
 
     @classmethod
     def concatenate(cls, parts: Iterable[QuantisedCodes]) -> Self:

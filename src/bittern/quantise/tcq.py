@@ -20,7 +20,7 @@ class TCQ(ComponentQuantiser):
     r"""Codes principal components together, as a path through a trellis of 256 states.
 
     Component j has :math:`b_j` bits by reverse water-filling, and its value is
-    :math:`\\sigma_j` times a level that depends on the last eight bits written, its own and those
+    :math:`\sigma_j` times a level that depends on the last eight bits written, its own and those
     of the components before it.  Viterbi's algorithm finds the bits with the least squared error
     of the whole vector.  So each component is coded with a finer set of levels than its own bits
     could name, and decoding is one look-up a component.
@@ -32,7 +32,7 @@ class TCQ(ComponentQuantiser):
     ``correction`` two bytes for length and angle; "auto" chooses on training rows.
 
     Transform coding, trellis-coded quantisation [Marcellin-Fischer-1990] on a bit-shift trellis
-    [Tseng-Sun-Hou-DeSa-2024], and residual centres are published; we know of no earlier use of
+    [Tseng-2024], and residual centres are published; we know of no earlier use of
     them together for search.
     """
 
