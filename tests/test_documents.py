@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,49 @@ def test_every_example_runs_without_arguments(example, tmp_path):
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout and not done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def names_used(path):
+    """The names of the package that an example uses, with the modules that they are from."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "bittern":
+            yield from ((node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            plain = [alias.name for alias in node.names if alias.name.startswith("bittern.")]
+            yield from ((name, "") for name in plain)
+        elif isinstance(node, ast.Attribute):
+            *inner, name = ast.unparse(node).split(".")
+            if inner and inner[0] == "bt" and all(part.isidentifier() for part in (*inner, name)):
+                yield ".".join(["bittern", *inner[1:]]), name
+
+
+@cache
+def documentation():
+    return "\n".join(page.read_text() for page in PAGES if page.name != "CHANGELOG.md")
+
+
+def is_documented(module, name):
+    """Whether a name is listed by the package, by a stage, or by the docs with its module."""
+    found = bittern
+    for part in module.split(".")[1:]:
+        found = getattr(found, part, None)
+    if isinstance(found, type):  # what a class has is documented with it
+        return not name.startswith("_")
+    if "__dir__" in vars(found or object) and name in dir(found):  # the public names alone
+        return True
+    text = documentation()
+    return f"{module}." in text and re.search(rf"`(?:[\w.]+\.)?{name}\b", text) is not None
+
+
+def test_examples_use_only_what_is_documented():
+    paths = [*EXAMPLES, *(ROOT / "examples/plugin/src").rglob("*.py")]
+    used = {(*one, relative(path)) for path in paths for one in names_used(path)}
+    assert {("bittern", "evaluate"), ("bittern.features", "NINE")} <= {one[:2] for one in used}
+    assert not [one for one in sorted(used) if not is_documented(*one[:2])]
+    assert not is_documented("bittern.hashing.linear", "margins")
+    assert not is_documented("bittern.store", "MILVUS")
+    assert not is_documented("bittern.store.building", "BATCH")
 
 
 def test_the_example_of_the_issue_is_short():

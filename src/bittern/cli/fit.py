@@ -80,7 +80,9 @@ def fit(
     images and texts, with --images and --texts: cca-itq, cm-talr, cmfh, cmssh, crh, cvh, dch, dcmh,
     dlfh, imh, pdh, rcmh, scm-seq, scratch.
     """
+    from bittern.extras import require
     from bittern.hashing.files import fit_files, make_hasher, read_targets
+    from bittern.io.arrays import modules_to_read
     from bittern.io.toml import parse_change
 
     given = {"vectors": vectors, "images": images, "texts": texts}
@@ -89,6 +91,7 @@ def fit(
     check_new_file(output, force=force, inputs=[*given.values(), labels, tags])
     changes = dict(parse_change(change, "n_iter=100") for change in settings or ())
     model = make_hasher(hasher, bits, changes, random_state=random_state)
+    require({hasher: model.needs_modules} | modules_to_read(*given.values(), labels, tags))
     with _stoppable():
         files = read_files(given, key)
         targets = read_targets(labels, tags, next(iter(files.values())))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -95,6 +95,26 @@ class ByClass:
         self._check(n, quotas, counts, what)
         chosen = [items[f : f + q] for f, q in zip(first, quotas, strict=True)]
         return np.sort(np.concatenate(chosen))
+
+    def counts(self, available: PositionArray) -> NDArray[np.int64]:
+        """The number of available items of each class."""
+        labels = np.sort(self.labels[available])
+        ends = [np.searchsorted(labels, self.classes, side) for side in ("left", "right")]
+        return ends[1] - ends[0]
+
+    def without_small(self, least: int) -> ByClass:
+        """The same without classes of fewer than ``least`` items; their items lose their class."""
+        counts = self.counts(np.arange(len(self.labels)))
+        kept = np.isin(self.labels, self.classes[counts >= least])
+        return replace(self, labels=np.where(kept, self.labels, -1))
+
+    def needs(self, sizes: Iterable[int], available: PositionArray) -> NDArray[np.int64]:
+        """The number of items of each class that sets of these sizes take together."""
+        counts = self.counts(available)
+        taken = np.zeros_like(counts)
+        for n in sizes:
+            taken += _shares(n, counts - taken, np.arange(len(counts)))
+        return taken
 
     def _check(
         self, n: int, quotas: NDArray[np.int64], counts: NDArray[np.int64], what: str
@@ -208,8 +228,12 @@ def most_frequent(tags: Any, n: int) -> NDArray[np.intp]:
 
 def _quotas(n: int, counts: NDArray[np.int64], shuffler: Shuffler) -> NDArray[np.int64]:
     """``n`` divided into shares that differ by at most one; larger where more items remain."""
+    return _shares(n, counts, shuffler.shuffled(np.arange(len(counts))))  # random among equals
+
+
+def _shares(n: int, counts: NDArray[np.int64], order: NDArray[Any]) -> NDArray[np.int64]:
+    """These shares; among equal counts, the first in ``order`` get more."""
     share, extra = divmod(n, len(counts))
-    order = shuffler.shuffled(np.arange(len(counts)))  # random order among equal counts
     order = order[np.argsort(-counts[order], kind="stable")]
     quotas = np.full(len(counts), share, dtype=np.int64)
     quotas[order[:extra]] += 1

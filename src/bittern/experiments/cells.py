@@ -203,6 +203,7 @@ def _trial(
 def _common(protocol: Protocol, method: Method) -> dict[str, Any]:
     """What every measurement of a method depends on, in plain values."""
     whole = protocol.to_dict()
+    whole["dataset"].pop("path", None)  # a place, which may change
     common = ["dataset", "truth", "split", "paradigm", "random_state", "tables", "evidence"]
     if protocol.kind.table is not None:
         common.append(protocol.kind.table)

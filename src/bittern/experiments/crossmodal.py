@@ -21,6 +21,7 @@ from bittern.experiments.retrieval import (
     check_lengths,
     check_parameters,
     choose_point,
+    modules_of,
     search_codes,
     some_examples,
     target_of,
@@ -176,6 +177,10 @@ class CrossModal(Paradigm):
     def lengths(self, protocol: Protocol, method: Method) -> Sequence[int | None]:
         """The method's own lengths, or the protocol's."""
         return method.n_bits or protocol.n_bits
+
+    def needs_modules(self, protocol: Protocol, method: Method) -> tuple[str, ...]:
+        """What the hasher needs."""
+        return modules_of(CROSSMODAL.find(method.name), method.points)
 
     def tasks(self, protocol: Protocol) -> tuple[Task, ...]:
         """Every direction in every setting."""

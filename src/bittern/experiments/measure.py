@@ -6,7 +6,7 @@ import pickle
 import platform
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,7 @@ from bittern.experiments.cells import Cell, Trial, cells_of, trials_of
 from bittern.experiments.paradigm import Clock
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.record import Record
-from bittern.experiments.run_data import Root, load_dataset
+from bittern.experiments.run_data import Root, load_dataset, source_of
 from bittern.parallel import run_tasks
 from bittern.registry import Registration, all_registrations, register_all
 
@@ -113,13 +113,14 @@ class CellMeasurer:
     def __init__(self, protocol: Protocol, folder: Path, root: Root = None) -> None:
         self._protocol, self._folder, self._root = protocol, folder, root
         self._recorded_data = _recorded_data(protocol, folder)
+        self._source = source_of(protocol, root)
         self._dataset: Dataset | None = None
         self._run: int | None = None
         self._data: Any = None
 
     def measure(self, cell: Cell) -> float:
         """Measure a cell or trial, store its record, and return the mean of its metric."""
-        record = measure_cell(self._protocol, cell, self._data_of(cell.run))
+        record = measure_cell(self._protocol, cell, self._data_of(cell.run), self._source)
         record.save(cell.place(self._folder))
         protocol = self._protocol
         metric = protocol.search_metric if isinstance(cell, Trial) else protocol.main_metric
@@ -141,14 +142,18 @@ class CellMeasurer:
         return self._data
 
 
-def measure_cell(protocol: Protocol, cell: Cell, data: Any) -> Record:
-    """The record of a cell or trial, measured on the data of its run."""
+def measure_cell(
+    protocol: Protocol, cell: Cell, data: Any, source: Mapping[str, str] | None = None
+) -> Record:
+    """The record of a cell or trial, measured on the data of its run, which is from ``source``."""
     clock, kind = Clock(), protocol.kind
     with peak_memory() as peak:
         if isinstance(cell, Trial):
             found = kind.measure_trial(protocol, cell, data, clock)
         else:
             found = kind.measure(protocol, cell, data, clock) | {"split": data.statement}
+    if source:
+        found["split"] = found["split"] | {"source": dict(source)}
     return Record(
         method=cell.method.label,
         n_bits=cell.n_bits,

@@ -22,6 +22,7 @@ from bittern.experiments.retrieval import (
     check_lengths,
     check_parameters,
     choose_point,
+    modules_of,
     training_curves,
 )
 from bittern.experiments.run_data import (
@@ -189,6 +190,16 @@ class OpenVocabulary(Paradigm):
     def lengths(self, protocol: Protocol, method: Method) -> Sequence[int | None]:
         """The method's own lengths, or the protocol's."""
         return method.n_bits or protocol.n_bits
+
+    def needs_modules(self, protocol: Protocol, method: Method) -> tuple[str, ...]:
+        """What the hasher and the feature of texts need."""
+        own = [
+            {key: value for key, value in point.items() if key not in (TEXT, WORDS)}
+            for point in method.points
+        ]
+        texts = {point.get(TEXT, DEFAULT_TEXT) for point in method.points}
+        features = [one for name in sorted(texts) for one in TEXT_FEATURES[name]().needs_modules]
+        return (*modules_of(CROSSMODAL.find(method.name), own), *features)
 
     def tasks(self, protocol: Protocol) -> tuple[Task, ...]:
         """Known words and held-out words."""

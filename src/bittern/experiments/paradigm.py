@@ -92,6 +92,10 @@ class Paradigm(ABC):
         """The names that a method looks up in the paradigm's tables."""
         return (method.name,)
 
+    def needs_modules(self, protocol: Protocol, method: Method) -> tuple[str, ...]:
+        """The optional modules that a method needs, with all points of its grid."""
+        return ()
+
     def origins(self, protocol: Protocol, method: Method) -> dict[str, str]:
         """The plug-ins that take part in a cell: what each is, and where it is from."""
         used: list[tuple[OpenRegistry[Any], str]] = [(DATASETS, protocol.dataset.name)]

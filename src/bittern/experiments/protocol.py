@@ -22,6 +22,7 @@ from bittern.experiments.evidence import Evidence
 from bittern.experiments.open_vocabulary import OpenVocabulary
 from bittern.experiments.paradigm import Paradigm, check_different
 from bittern.experiments.retrieval import CodeRanking, HashTables
+from bittern.experiments.run_data import is_own
 from bittern.experiments.search import SearchSettings, draw_points
 from bittern.experiments.truth import Truth, read_truth
 from bittern.io.cache import fingerprint_of
@@ -47,9 +48,14 @@ TEXTS = ("title", "reproduces", "differs", "takes")  # they change no number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetSettings:
-    """A dataset, and the preprocessing that is learned on each run's training rows."""
+    """A dataset, and the preprocessing that is learned on each run's training rows.
+
+    ``path`` is the file or folder of your own data (``arrays``, ``embeddings``, ``folder``); a
+    relative one starts from the protocol's folder.
+    """
 
     name: str
+    path: str | None = None
     options: dict[str, Any] = field(default_factory=dict)  # of its reader
     modality: str | None = None  # the first one by default
     rows: int | None = None  # use only the first rows
@@ -57,6 +63,11 @@ class DatasetSettings:
 
     def __post_init__(self) -> None:
         DATASETS.find(self.name)
+        if self.path is not None and not is_own(self.name):
+            raise InputError(
+                f"dataset.path: is for your own data, such as 'arrays'; {self.name} has its place "
+                "in the data folder (--root, or BITTERN_DATA)."
+            )
         if self.rows is not None:
             check_count(self.rows, "dataset.rows")
 
@@ -250,7 +261,9 @@ class Protocol:
     @property
     def fingerprint(self) -> str:
         """Short hash of everything that can change a number."""
-        return fingerprint_of({k: v for k, v in self.to_dict().items() if k not in TEXTS})
+        whole = self.to_dict()
+        whole["dataset"].pop("path", None)  # a place, which may change
+        return fingerprint_of({k: v for k, v in whole.items() if k not in TEXTS})
 
     def _check_metrics(self) -> None:
         if not self.metrics:

@@ -10,7 +10,6 @@ Each file has the arrays ``queries`` and ``database``, in the order of the run's
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
@@ -23,7 +22,7 @@ from bittern.errors import FileError, InputError
 from bittern.experiments.record import Record
 from bittern.experiments.run_data import RunData, SplitSet
 from bittern.inputs import read_codes
-from bittern.io.files import existing_file
+from bittern.io.files import checksum, existing_file
 from bittern.io.npz import array_names, stored_array
 from bittern.io.toml import read_table
 
@@ -119,12 +118,6 @@ def check_unchanged(protocol: Protocol, cell: Cell, folder: Path) -> None:
                 f"{place}: has changed since the record of {cell.name} in {folder} was made; "
                 "give another folder (--out)."
             )
-
-
-def checksum(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _keys(path: str, where: str) -> set[str]:

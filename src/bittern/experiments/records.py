@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bittern.checks import Float64Array, import_extra
+from bittern.checks import Float64Array
 from bittern.errors import FileError, InputError
 from bittern.experiments.cells import Cell, Trial, cells_of, trials_of
 from bittern.experiments.paradigm import Task
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.record import Record, TaskResult, Value, mean_values, values_of
+from bittern.extras import import_extra
 from bittern.io.files import atomic_write
 from bittern.metrics.scores import aligned
 
@@ -186,8 +187,8 @@ class Records:
 
     def write_parquet(self, path: str | os.PathLike[str], *, per_query: bool = False) -> None:
         """Write :meth:`rows`, or :meth:`per_query_rows`, as a Parquet file."""
-        pyarrow = import_extra("pyarrow", "pyarrow", "io", "Parquet")
-        parquet = import_extra("pyarrow.parquet", "pyarrow", "io", "Parquet")
+        pyarrow = import_extra("pyarrow", "Parquet")
+        parquet = import_extra("pyarrow.parquet", "Parquet")
         if not self.records:
             raise InputError("Parquet: there are no records yet.")
         table = (

@@ -77,6 +77,12 @@ class CodeRanking(Paradigm):
         """The method's own lengths, or the protocol's."""
         return (None,) if method.name == EXACT else method.n_bits or protocol.n_bits
 
+    def needs_modules(self, protocol: Protocol, method: Method) -> tuple[str, ...]:
+        """What the hasher needs."""
+        if method.name in (EXACT, CODES):
+            return ()
+        return modules_of(HASHERS.find(method.name), method.points)
+
     def prepare(self, protocol: Protocol, dataset: Dataset, run: int, folder: Path) -> RunData:
         """Split and preprocess; the training rows must have what makes items relevant."""
         data = prepare_run(protocol, dataset, run)
@@ -219,6 +225,12 @@ def check_parameters(method: Method, known: Sequence[str]) -> None:
     for given in (method.parameters, method.grid):
         names = dict.fromkeys(name for name in known if name != "n_bits")
         check_keys(given, names, f"method {method.label}")
+
+
+def modules_of(kind: type[Any], points: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """The optional modules that a hasher needs with any of these parameters."""
+    needed = [module for point in points for module in kind(**point).needs_modules]
+    return tuple(dict.fromkeys(needed))
 
 
 def check_lengths(protocol: Protocol, methods: Sequence[Method]) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +15,16 @@ from numpy.typing import NDArray
 
 from bittern.checks import PositionArray
 from bittern.data import Dataset, Split, load, make_split
+from bittern.data.catalogue import spec_of
 from bittern.data.splits import SETS
-from bittern.errors import InputError
+from bittern.errors import FileError, InputError
 from bittern.experiments.search import TRAIN
+from bittern.io.files import checksum
 
 if TYPE_CHECKING:
     from bittern.experiments.cells import Trial
     from bittern.experiments.protocol import DatasetSettings, Protocol
+    from bittern.experiments.record import Record
 
 Root = str | os.PathLike[str] | None
 SAMPLE = 64  # rows that the fingerprint of data looks at
@@ -178,6 +182,51 @@ def validation_sets(data: RunData, random_state: int, share: float) -> FitSets:
     held_out, rest = np.split(order, [int(share * len(train) + 1e-9)])
     kept = train.take(np.sort(held_out))
     return FitSets(train.take(np.sort(rest)), kept, kept)
+
+
+def is_own(name: str) -> bool:
+    """Whether a dataset is the user's own files, which have no place in the data folder."""
+    spec = spec_of(name)
+    return spec.needs_files and not spec.folder
+
+
+def root_of(protocol: Protocol, root: Root) -> Root:
+    """Where to look for the data: ``root`` if given, else the path that the protocol names."""
+    if root is not None or protocol.dataset.path is None:
+        return root
+    place = Path(protocol.base, protocol.dataset.path)
+    if not place.exists():
+        raise FileError(
+            f"{place}: no such file or folder, but dataset.path names it; if it has moved, give "
+            "its place with --root."
+        )
+    return place
+
+
+def source_of(protocol: Protocol, root: Root) -> dict[str, str]:
+    """The user's own data as records state it: where it was, and the SHA-256 of a file."""
+    if root is None or not is_own(protocol.dataset.name):
+        return {}
+    place = Path(root).absolute()
+    return {"path": str(place)} | ({"sha256": checksum(place)} if place.is_file() else {})
+
+
+def check_source(protocol: Protocol, record: Record, root: Root) -> Root:
+    """Where the data of a record is now; FileError if it is gone, or is no longer the same file."""
+    known = record.split.get("source")
+    if known is None:
+        return root_of(protocol, root)
+    before = Path(known["path"])
+    named = Path(protocol.base, protocol.dataset.path or before)
+    place = Path(root) if root is not None else named if named.exists() else before
+    if not place.exists():
+        raise FileError(
+            f"{place}: is gone, and the records were made from it; if it has moved, give its "
+            "place with --root."
+        )
+    if "sha256" in known and source_of(protocol, place).get("sha256") != known["sha256"]:
+        raise FileError(f"{place}: has changed since the records were made from it.")
+    return place
 
 
 def load_dataset(settings: DatasetSettings, root: Root = None) -> Dataset:

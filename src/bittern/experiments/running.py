@@ -29,8 +29,10 @@ from bittern.experiments.measure import (
 from bittern.experiments.protocol import Protocol
 from bittern.experiments.ready_codes import CODES, check_unchanged
 from bittern.experiments.records import FAILURES, PROTOCOL, Records, parted, read_record
-from bittern.experiments.run_data import Root, dense, load_dataset
+from bittern.experiments.run_data import Root, check_source, dense, load_dataset, root_of
 from bittern.experiments.search import Choice, choose, tried_points
+from bittern.extras import require
+from bittern.io.arrays import modules_to_read
 from bittern.io.files import atomic_write, existing_file, make_folder, write_text
 from bittern.io.locks import locked
 from bittern.io.toml import to_toml
@@ -86,6 +88,10 @@ def run(
     known, missing = parted([*trials, *(() if search_only else cells)], place)
     for cell in known:
         check_unchanged(checked, cell, place)
+    require_extras(checked, missing)
+    root = root_of(checked, root)
+    if missing and known:
+        check_source(checked, read_record(known[0], place), root)
     if missing:  # report bad data once, before anything is written
         checked.kind.prepare(checked, load_dataset(checked.dataset, root), missing[0].run, place)
     with _locked(place):
@@ -114,6 +120,14 @@ def run(
         if missing:
             _write_images(records, place / IMAGES, root)
     return records
+
+
+def require_extras(protocol: Protocol, cells: Sequence[Cell]) -> None:
+    """Raise an error that names all optional libraries which these cells need and lack."""
+    methods = {cell.method.label: cell.method for cell in cells}
+    needs = {label: protocol.kind.needs_modules(protocol, one) for label, one in methods.items()}
+    own = protocol.dataset.path
+    require(needs | (modules_to_read(Path(own)) if cells and own is not None else {}))
 
 
 def with_choices(
@@ -196,7 +210,8 @@ def _read_protocol(protocol: Protocol | str | os.PathLike[str]) -> tuple[Protoco
 
 def _with_base(text: str, protocol: Protocol, folder: Path) -> str:
     """The text with the way from ``folder`` to the protocol's own, if it reads files there."""
-    if not any(method.name == CODES for method in protocol.method):
+    reads_codes = any(method.name == CODES for method in protocol.method)
+    if not reads_codes and protocol.dataset.path is None:
         return text
     base = protocol.base or str(Path.cwd())
     with suppress(ValueError):  # two drives of Windows

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bittern.errors import InputError
 from bittern.experiments.protocol import Protocol
-from bittern.experiments.run_data import Root, RunData, load_dataset
+from bittern.experiments.run_data import Root, RunData, load_dataset, root_of
 from bittern.io.files import make_folder
 from bittern.io.npz import write_arrays
 
@@ -32,7 +32,7 @@ def write_splits(
     chosen = range(protocol.runs) if runs is None else runs
     if wrong := [run for run in chosen if not 0 <= run < protocol.runs]:
         raise InputError(f"run: there are {protocol.runs} runs, counted from 0, got {wrong[0]}.")
-    dataset, place = load_dataset(protocol.dataset, root), Path(folder)
+    dataset, place = load_dataset(protocol.dataset, root_of(protocol, root)), Path(folder)
     paths = []
     for run in chosen:
         data = protocol.kind.prepare(protocol, dataset, run, place)

@@ -13,7 +13,8 @@ from bittern.errors import BitternError, InputError
 from bittern.experiments.cells import Cell, cells_of, select_cells
 from bittern.experiments.record import Record
 from bittern.experiments.records import Records
-from bittern.experiments.running import run_cells
+from bittern.experiments.run_data import check_source
+from bittern.experiments.running import require_extras, run_cells
 from bittern.experiments.search import choose
 
 
@@ -69,6 +70,8 @@ def verify(
     recorded = Record.load(cell.place(Path(folder)))
     if protocol.search is not None and cell.needs_search:  # chosen again from the recorded scores
         cell = replace(cell, choice=choose(recorded.tuning))
+    require_extras(protocol, [cell])
+    root = check_source(protocol, recorded, root)
     with TemporaryDirectory() as empty:
         elsewhere = Path(empty) / "again"  # a new folder, so that no cached arrays are used
         failures = run_cells(protocol, [cell], elsewhere, root=root, jobs=1)

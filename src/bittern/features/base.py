@@ -51,6 +51,11 @@ class Feature(TransformerMixin, BaseEstimator, ABC):
 
         save(self, path)
 
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """The optional modules that it needs with these parameters."""
+        return ()
+
     def _check(self) -> None:
         """Raise an error for bad parameters."""
 

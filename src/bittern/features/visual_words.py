@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float32Array, check_choice, check_count, import_extra
+from bittern.checks import Float32Array, check_choice, check_count
 from bittern.errors import InputError, NotFittedError
+from bittern.extras import import_extra, require
 from bittern.features.base import ImageArray, ImageFeature, iter_images
 from bittern.progress import track
 
@@ -100,8 +101,12 @@ class VisualWords(ImageFeature):
             check_count(self.dense, f"{self._title}: dense", 2)
         if self.random_state is not None:
             check_count(self.random_state, f"{self._title}: random_state", 0)
-        _opencv()
-        _faiss()
+        require({self._title: self.needs_modules})
+
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """OpenCV for descriptors, and FAISS for words."""
+        return ("cv2", "faiss")
 
     def _describe(self, image: ImageArray) -> Float32Array:
         descriptors = self._descriptors(image)
@@ -210,8 +215,8 @@ def _one_thread() -> Iterator[None]:
 
 
 def _opencv() -> Any:
-    return import_extra("cv2", "OpenCV", "features", "VisualWords")
+    return import_extra("cv2", "VisualWords")
 
 
 def _faiss() -> Any:
-    return import_extra("faiss", "FAISS", "features", "VisualWords")
+    return import_extra("faiss", "VisualWords")

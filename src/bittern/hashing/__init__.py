@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from bittern.checks import import_extra
+from bittern.extras import import_extra
 from bittern.hashing.agh import AGH
 from bittern.hashing.base import Hasher
 from bittern.hashing.bre import BRE
@@ -101,7 +101,7 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return import_module(_LATER[name])
     if name in _NEED_TORCH:
-        import_extra("torch", "PyTorch", "deep", f"bt.hashing.{name}")
+        import_extra("torch", f"bt.hashing.{name}")
         return import_module(_NEED_TORCH[name])
     raise AttributeError(f"module 'bittern.hashing' has no attribute {name!r}")
 

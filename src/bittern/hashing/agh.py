@@ -8,7 +8,7 @@ import numpy as np
 
 from bittern.checks import Float64Array, PositionArray, check_count
 from bittern.errors import InputError
-from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.kernel_maps import choose_anchors, square_distances
 from bittern.hashing.targets import Targets
 
@@ -102,7 +102,7 @@ class AGH(Hasher):
         n_first = min(wanted, n_functions)
         return n_first, min(n_first, self.n_bits - n_first)
 
-    def _bits(self, X: Rows) -> Bits:
+    def _logits(self, X: Rows) -> Rows:
         distances = square_distances(X, self.anchors_)
         nearest, weights = _weights(distances, self.n_neighbours, self.width_)
         y = np.zeros((len(X), self.projection_.shape[1]))
@@ -111,8 +111,8 @@ class AGH(Hasher):
         y[np.abs(y) <= ROUNDING * np.abs(self.projection_).max(axis=0, initial=0)] = 0
         above, below = self.thresholds_
         first = y[:, : len(above)]
-        second = np.where(first > 0, first > above, first < below)
-        return np.hstack((y > 0, second))
+        second = np.where(first > 0, first - above, below - first)
+        return np.hstack((y, second))
 
 
 def _anchor_graph(

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from bittern.checks import check_count, row_blocks
 from bittern.codes import MAX_BITS, Codes
 from bittern.data.steps import MEMORY, check_rows, is_lazy
-from bittern.errors import NotFittedError
+from bittern.errors import InputError, NotFittedError
+from bittern.extras import require
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
@@ -73,6 +74,15 @@ class CodeLearner(BaseEstimator, ABC):
                 f"{self._resume_hint}",
                 stacklevel=3,
             )
+
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """The optional modules that :meth:`fit` needs with these parameters."""
+        return ()
+
+    def _require_extras(self) -> None:
+        """Raise an error that names all missing modules at once."""
+        require({self._title: self.needs_modules})
 
     @property
     def n_stored_bits(self) -> int:
@@ -139,12 +149,14 @@ class Hasher(TransformerMixin, CodeLearner):
     methods ignore ``y``.
 
     Each method is a class in its own file.  Its constructor takes the hyper-parameters, first
-    ``n_bits``, and stores them unchanged; :meth:`_fit` learns; :meth:`_bits` computes the bits of
-    rows.  Methods outside the package extend :class:`~bittern.hashing.CustomHasher`.
+    ``n_bits``, and stores them unchanged; :meth:`_fit` learns; :meth:`_logits` computes the numbers
+    whose signs are the bits or, if there are none, :meth:`_bits` the bits.  Methods outside the
+    package extend :class:`~bittern.hashing.CustomHasher`.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hash functions from training rows."""
+        self._require_extras()
         rows = self._checked(X, reset=True)
         targets = self._targets(y, len(rows))
         self._learn_anew(lambda: self._fit(rows, targets))
@@ -160,13 +172,28 @@ class Hasher(TransformerMixin, CodeLearner):
         self._check_fitted()
         return np.concatenate(list(self._all_bits(X)))
 
+    def logits(self, X: Any) -> Rows:
+        """The real numbers ``(n, n_stored_bits)`` whose signs are the bits: 1 if above 0, else 0.
+
+        A number near 0 means that the bit was decided narrowly, which
+        :func:`~bittern.index.rerank_asymmetric` uses.  InputError if the bits of this method are
+        not the signs of numbers, as those of several thresholds per direction.
+        """
+        self._check_fitted()
+        blocks = self._blocks(X, self.n_features_in_)
+        return np.concatenate([self._logits(self._checked(block)) for block in blocks])
+
     @abstractmethod
     def _fit(self, X: Rows, targets: Targets | None) -> None:
         """Learn from checked rows, and call :meth:`_keep`."""
 
-    @abstractmethod
     def _bits(self, X: Rows) -> Bits:
         """Bits ``(n, n_stored_bits)`` of a block of checked rows."""
+        return self._logits(X) > 0
+
+    def _logits(self, X: Rows) -> Rows:
+        """Numbers ``(n, n_stored_bits)`` of a block of checked rows, whose signs are the bits."""
+        raise InputError(no_logits(self._title))
 
     def _checked_bits(self, X: Any) -> Bits:
         """Bits of a block of rows that are not checked yet."""
@@ -196,6 +223,11 @@ class Hasher(TransformerMixin, CodeLearner):
     @property
     def _n_features_out(self) -> int:
         return self.n_stored_bits
+
+
+def no_logits(title: str) -> str:
+    """The error of a method whose bits are not signs."""
+    return f"{title}: has no logits, because its bits are not the signs of real numbers."
 
 
 def _is_learned(name: str) -> bool:

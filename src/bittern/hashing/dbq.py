@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import Float64Array
 from bittern.hashing.base import Bits, Rows
-from bittern.hashing.linear import LinearHasher, sides
+from bittern.hashing.linear import LinearHasher, margins
 from bittern.hashing.projected import ProjectedHasher
 from bittern.hashing.targets import Targets
 
@@ -73,7 +73,7 @@ class DBQ(ProjectedHasher):
         np.greater(Z, beta, out=bits[:, 0 : 2 * half : 2])
         np.less_equal(Z, alpha, out=bits[:, 1 : 2 * half : 2])
         if self.n_bits % 2:
-            bits[:, half * 2 :] = sides(X, hasher.mean_, hasher.projection_[:, half:])
+            bits[:, half * 2 :] = margins(X, hasher.mean_, hasher.projection_[:, half:]) > 0
         return bits
 
 

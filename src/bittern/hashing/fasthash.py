@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bittern.checks import Float64Array, check_choice, check_count, import_extra
-from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.checks import Float64Array, check_choice, check_count
+from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.graph_cuts import (
     LOSSES,
     AffinityPairs,
@@ -119,8 +119,11 @@ class FastHash(Hasher):
         for name in ("n_pairs", "n_sweeps", "n_trees", "n_features"):
             check_count(getattr(self, name), f"{self._title}: {name}")
         check_count(self.depth, f"{self._title}: depth", 1, 16)
-        import_extra("maxflow", "PyMaxflow", "hashing", self._title)
-        import_extra("lightgbm", "LightGBM", "hashing", self._title)
 
-    def _bits(self, X: Rows) -> Bits:
-        return Forest.of(self).sums(X) > 0
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """PyMaxflow chooses bits, and LightGBM learns trees."""
+        return ("maxflow", "lightgbm")
+
+    def _logits(self, X: Rows) -> Rows:
+        return Forest.of(self).sums(X)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from bittern.checks import Float64Array, check_count
-from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.classifiers import check_regularisation, regularised_classifiers
 from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
-from bittern.hashing.linear import LinearHasher, sides
+from bittern.hashing.linear import LinearHasher, margins
 from bittern.hashing.projected import unfitted
 from bittern.hashing.targets import Targets
 from bittern.progress import track
@@ -101,9 +101,9 @@ class GRH(Hasher):
                 intercept_=intercept,
             )
 
-    def _bits(self, X: Rows) -> Bits:
+    def _logits(self, X: Rows) -> Rows:
         features = _mapped(X, self.anchors_, self.width_)
-        return sides(features, self.mean_, self.projection_, self.intercept_)
+        return margins(features, self.mean_, self.projection_, self.intercept_)
 
 
 def _mapped(X: Rows, anchors: Rows | None, width: float | None) -> Rows:

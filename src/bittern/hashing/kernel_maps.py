@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import Float64Array, row_blocks
-from bittern.hashing.base import Bits, Hasher, Rows
-from bittern.hashing.linear import sides
+from bittern.hashing.base import Hasher, Rows
+from bittern.hashing.linear import margins
 
 
 class KernelHasher(Hasher):
@@ -23,8 +23,8 @@ class KernelHasher(Hasher):
     mean_: Float64Array  # (n_anchors,)
     projection_: Float64Array  # (n_anchors, n_bits)
 
-    def _bits(self, X: Rows) -> Bits:
-        return sides(gaussian(X, self.anchors_, self.width_), self.mean_, self.projection_)
+    def _logits(self, X: Rows) -> Rows:
+        return margins(gaussian(X, self.anchors_, self.width_), self.mean_, self.projection_)
 
 
 def choose_anchors(X: Rows, n: int, random_state: np.random.Generator, by: str = "random") -> Rows:

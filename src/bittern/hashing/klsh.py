@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bittern.checks import Float64Array, check_choice, check_count, check_number
-from bittern.hashing.base import Bits, Rows
+from bittern.hashing.base import Rows
 from bittern.hashing.kernel_maps import (
     KernelHasher,
     choose_anchors,
@@ -14,7 +14,7 @@ from bittern.hashing.kernel_maps import (
     square_distances,
     unit_rows,
 )
-from bittern.hashing.linear import sides
+from bittern.hashing.linear import margins
 from bittern.hashing.targets import Targets
 
 KERNELS = ("gaussian", "linear", "cosine")
@@ -85,9 +85,9 @@ class KLSH(KernelHasher):
             projection_=_inverse_root(_centred(K)) @ _choices(len(anchors), t, self.n_bits, rng),
         )
 
-    def _bits(self, X: Rows) -> Bits:
+    def _logits(self, X: Rows) -> Rows:
         values = _kernel_values(X, self.anchors_, self.kernel_, self.width_)
-        return sides(values, self.mean_, self.projection_)
+        return margins(values, self.mean_, self.projection_)
 
 
 def _kernel_values(X: Rows, anchors: Rows, kernel: str, width: float) -> Rows:

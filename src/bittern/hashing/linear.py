@@ -19,8 +19,12 @@ class LinearHasher(Hasher):
     mean_: Float64Array  # (dim,)
     projection_: Float64Array  # (dim, n_bits)
 
-    def _bits(self, X: Rows) -> Bits:
-        return sides(X, self.mean_, self.projection_)
+    def _logits(self, X: Rows) -> Rows:
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = margins(X, self.mean_, self.projection_)
+        if np.isfinite(found).all():
+            return found
+        return margins(X.astype(np.float64), self.mean_, self.projection_)
 
     def _checked_bits(self, X: Any) -> Bits:
         """Look for infinity and NaN in the products, which are far fewer than the entries."""
@@ -32,16 +36,18 @@ class LinearHasher(Hasher):
         return self._bits(check_rows(self, X, sparse=False).astype(np.float64))
 
 
-def sides(
+def margins(
     X: Rows, mean: Float64Array, projection: Float64Array, intercept: Float64Array | None = None
-) -> Bits:
-    """Whether ``(X - mean) @ projection + intercept`` is positive.
+) -> Rows:
+    """How far ``(X - mean) @ projection + intercept`` is above 0.
 
-    Computed as ``X @ projection > mean @ projection - intercept`` in the precision of the rows, so
-    that they are not copied.  Rows on a hyperplane, up to rounding, get 0, so that a row's bits do
-    not depend on the other rows in its block.
+    Computed as ``X @ projection - (mean @ projection - intercept)`` in the precision of the rows,
+    so that they are not copied.  For rows on a hyperplane, up to rounding, it is not above 0, so
+    that a row's bits do not depend on the other rows in its block.
     """
-    return X @ projection.astype(X.dtype) > _offset(mean, projection, X.dtype, intercept)
+    found: Rows = X @ projection.astype(X.dtype)
+    found -= _offset(mean, projection, X.dtype, intercept)
+    return found
 
 
 def _offset(

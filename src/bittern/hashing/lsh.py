@@ -129,10 +129,10 @@ class SKLSH(Hasher):
             thresholds_=rng.uniform(-1, 1, self.n_bits),
         )
 
-    def _bits(self, X: Rows) -> Bits:
+    def _logits(self, X: Rows) -> Rows:
         angles = X @ self.directions_.astype(X.dtype)
         angles += self.phases_.astype(X.dtype)
-        return np.cos(angles, out=angles) > -self.thresholds_.astype(X.dtype)
+        return np.cos(angles, out=angles) + self.thresholds_.astype(X.dtype)
 
 
 def square_spread(X: Rows) -> float:

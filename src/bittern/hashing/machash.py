@@ -11,9 +11,8 @@ from bittern.checks import (
     check_choice,
     check_count,
     check_number,
-    import_extra,
 )
-from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.graph_cuts import (
     LOSSES,
     AffinityPairs,
@@ -28,7 +27,7 @@ from bittern.hashing.graph_cuts import (
     set_weights,
 )
 from bittern.hashing.kernel_maps import with_ones
-from bittern.hashing.linear import sides
+from bittern.hashing.linear import margins
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
@@ -91,6 +90,11 @@ class MACHash(Hasher):
         self.n_iter = n_iter
         self.random_state = random_state
 
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """PyMaxflow, which chooses bits."""
+        return ("maxflow",)
+
     def _fit(self, X: Rows, targets: Targets | None) -> None:
         assert targets is not None
         check_choice(self.loss, f"{self._title}: loss", tuple(LOSSES))
@@ -98,7 +102,6 @@ class MACHash(Hasher):
         check_count(self.n_iter, f"{self._title}: n_iter")
         mu = check_number(self.mu, f"{self._title}: mu", above=0)
         check_number(self.C, f"{self._title}: C", above=0)
-        import_extra("maxflow", "PyMaxflow", "hashing", self._title)
         rng = self._generator()
         pairs = AffinityPairs.sample(targets, self.n_pairs, self.n_pairs, rng)
         codes = AuxiliaryCoordinates(pairs, make_blocks(pairs, rng), self.loss, self.n_bits, rng)
@@ -111,8 +114,8 @@ class MACHash(Hasher):
             if (predicted == codes.bits).all():
                 break
 
-    def _bits(self, X: Rows) -> Bits:
-        return sides(with_ones(X), self.mean_, self.projection_)
+    def _logits(self, X: Rows) -> Rows:
+        return margins(with_ones(X), self.mean_, self.projection_)
 
 
 class AuxiliaryCoordinates:

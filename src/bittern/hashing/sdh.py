@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bittern.checks import Float64Array, check_count, check_number
-from bittern.hashing.base import Bits, Rows
+from bittern.hashing.base import Rows
 from bittern.hashing.discrete_codes import DiscreteProblem, RidgeMap, random_codes
 from bittern.hashing.kernel_maps import (
     KernelHasher,
@@ -15,7 +15,7 @@ from bittern.hashing.kernel_maps import (
     square_distances,
     with_ones,
 )
-from bittern.hashing.linear import sides
+from bittern.hashing.linear import margins
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
@@ -112,6 +112,6 @@ class SDH(KernelHasher):
         if self.width is not None:
             check_number(self.width, f"{self._title}: width", above=0)
 
-    def _bits(self, X: Rows) -> Bits:
+    def _logits(self, X: Rows) -> Rows:
         values = with_ones(gaussian(X, self.anchors_, self.width_))
-        return sides(values, self.mean_, self.projection_)
+        return margins(values, self.mean_, self.projection_)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import Float64Array
-from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.linear import SLACK, principal_axes
 from bittern.hashing.targets import Targets
 
@@ -58,13 +58,13 @@ class SH(Hasher):
             phases_=np.where(modes > 0, -scale * a[components], np.pi),
         )
 
-    def _bits(self, X: Rows) -> Bits:
+    def _logits(self, X: Rows) -> Rows:
         frequencies = self.frequencies_.astype(X.dtype)
         angles = X @ frequencies
         angles += self.phases_.astype(X.dtype)
         size = np.abs(self.mean_) @ np.abs(self.frequencies_) + np.abs(self.phases_)
         rounding = SLACK * np.finfo(X.dtype).eps * size
-        return np.cos(angles, out=angles) > rounding.astype(X.dtype)
+        return np.cos(angles, out=angles) - rounding.astype(X.dtype)
 
 
 def _smoothest(sides: Float64Array, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from bittern.checks import Float64Array, check_count, check_number, row_blocks
-from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.classifiers import linear_classifier
 from bittern.hashing.kernel_maps import unit_rows, with_ones
-from bittern.hashing.linear import sides
+from bittern.hashing.linear import margins
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
@@ -78,8 +78,8 @@ class STH(Hasher):
             projection[:, k] = linear_classifier(centred, wanted[:, k], self.C, rng)
         self._keep(mean_=np.append(mean, 0), projection_=projection)
 
-    def _bits(self, X: Rows) -> Bits:
-        return sides(with_ones(unit_rows(X)), self.mean_, self.projection_)
+    def _logits(self, X: Rows) -> Rows:
+        return margins(with_ones(unit_rows(X)), self.mean_, self.projection_)
 
 
 def _neighbour_graph(X: Rows, n_neighbours: int) -> Any:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bittern.checks import Float64Array, check_choice, check_count, check_number, import_extra
-from bittern.hashing.base import Bits, Hasher, Rows
+from bittern.checks import Float64Array, check_choice, check_count, check_number
+from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.hash_functions import Family, HalfSpaces, HashFunction
 from bittern.hashing.linear import SLACK
 from bittern.hashing.ranking_lists import BitColumn, Ints, RankingLists
@@ -163,15 +163,18 @@ class StructHash(Hasher):
         check_number(self.C, f"{self._title}: C", above=0)
         for name in ("n_queries", "n_relevant", "n_irrelevant"):
             check_count(getattr(self, name), f"{self._title}: {name}")
-        if self.learner == "boosted":
-            import_extra("lightgbm", "LightGBM", "hashing", self._title)
 
-    def _bits(self, X: Rows) -> Bits:
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """LightGBM, to learn boosted trees."""
+        return ("lightgbm",) if self.learner == "boosted" else ()
+
+    def _logits(self, X: Rows) -> Rows:
         if hasattr(self, "projection_"):
             centred = X - self.mean_.astype(X.dtype)
             slack = SLACK * np.finfo(X.dtype).eps  # training rows vary by 1 along a direction
-            return centred @ self.projection_.astype(X.dtype) > self.offset_ + slack
-        return self._forest().sums(X) > 0
+            return centred @ self.projection_.astype(X.dtype) - (self.offset_ + slack)
+        return self._forest().sums(X)
 
     def _forest(self) -> Forest:
         """The trees; files of earlier versions have complete ones, with bits at their leaves."""

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_type, import_extra
+from bittern.checks import check_type
 from bittern.codes import BitOrder, Codes, check_bitorder
 from bittern.errors import FileError, InputError
+from bittern.extras import import_extra
 from bittern.index.base import Index
 from bittern.index.flat_index import FlatIndex
 from bittern.index.items import IndexedItems
@@ -155,4 +156,4 @@ def _ids_of(codes: Codes | Index, ids: ArrayLike | None) -> NDArray[np.int64]:
 
 
 def _faiss() -> Any:
-    return import_extra("faiss", "FAISS", "io", "FAISS files")
+    return import_extra("faiss", "FAISS files")

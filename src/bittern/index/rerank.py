@@ -43,7 +43,8 @@ def rerank_asymmetric(
 ) -> Hits:
     r"""The same hits, sorted by how far the real-valued query is from the binary code.
 
-    ``logits`` are ``(n_queries, n_bits)``, the numbers :math:`z` whose signs are the query's bits.
+    ``logits`` are ``(n_queries, n_bits)``, the numbers :math:`z` whose signs are the query's bits,
+    from the hasher: ``rerank_asymmetric(hits, hasher.logits(queries), codes)``.
     With :math:`b_j = \pm 1` the bits of the item,
 
     .. math:: d(z, b) = \sum_j |z_j| \, [\operatorname{sign}(z_j) \neq b_j],

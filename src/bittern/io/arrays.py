@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import import_extra
 from bittern.errors import FileError
+from bittern.extras import import_extra
 from bittern.io.files import existing_file, reading
 from bittern.io.hdf5 import stored_datasets
 from bittern.io.npz import stored_arrays
@@ -172,7 +172,7 @@ def _hdf5(path: Path) -> dict[str, NamedArray]:
 
 
 def _parquet(path: Path) -> dict[str, NamedArray]:
-    parquet = import_extra("pyarrow.parquet", "pyarrow", "io", f"{path}: Parquet")
+    parquet = import_extra("pyarrow.parquet", f"{path}: Parquet")
     with reading(path, "Parquet file"), parquet.ParquetFile(path) as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
         if n_rows < 0 or file.metadata.num_row_groups < 0:
@@ -247,6 +247,12 @@ def _parquet_column(path: Path, name: str) -> NDArray[Any]:
         if column.null_count:
             return np.array(column.to_pylist(), dtype=object)
         return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def modules_to_read(*paths: Path | None) -> dict[str, tuple[str, ...]]:
+    """The optional modules that reading each file needs, by its ending."""
+    modules = {".parquet": ("pyarrow",), ".h5": ("h5py",), ".hdf5": ("h5py",)}
+    return {str(path): modules.get(path.suffix.lower(), ()) for path in paths if path is not None}
 
 
 OPENERS: Registry[Callable[[Path], dict[str, NamedArray]]] = Registry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -71,6 +72,12 @@ def find_file(folder: Path, names: Sequence[str], where: Sequence[str] = ("",)) 
     """The first of ``names`` that is a file in ``folder`` or in its subfolders ``where``."""
     places = (folder / place / name for name in names for place in where)
     return next((path for path in places if path.is_file()), None)
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import import_extra
 from bittern.errors import FileError
+from bittern.extras import import_extra
 from bittern.io.files import existing_file, reading, refuse_excess
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"  # at byte 0, 512, 1024, 2048, …
@@ -77,7 +77,7 @@ def stored_datasets(path: Path) -> dict[str, StoredDataset]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    h5py = import_extra("h5py", "h5py", "io", f"{path}: HDF5")
+    h5py = import_extra("h5py", f"{path}: HDF5")
     with reading(path, "HDF5 file"), h5py.File(path, "r") as file:
         yield file
 

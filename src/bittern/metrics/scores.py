@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float64Array, check_count, import_extra
+from bittern.checks import Float64Array, check_count
 from bittern.codes import Codes
 from bittern.errors import InputError
+from bittern.extras import import_extra
 from bittern.metrics.names import MetricName, can_break_ties, compute, parse
 from bittern.metrics.pooled import Pooled, interval, mean_of
 from bittern.metrics.precision import retrieved_at
@@ -244,7 +245,7 @@ class Scores(Mapping[str, Score]):
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas table, one row per metric."""
-        frames = import_extra("pandas", "pandas", "io", "Scores.to_frame()")
+        frames = import_extra("pandas", "Scores.to_frame()")
         return frames.DataFrame(self._records()).set_index("metric")
 
     def to_json(self, **options: Any) -> str:

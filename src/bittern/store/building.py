@@ -15,11 +15,13 @@ import numpy as np
 from bittern import store
 from bittern.codes import Codes
 from bittern.errors import InputError
+from bittern.extras import require
 from bittern.features.extract import forget_parts
 from bittern.features.fitting import has_to_learn
 from bittern.hashing import load
 from bittern.hashing.crossmodal.base import CrossModalHasher
 from bittern.hashing.files import draw_rows, make_hasher
+from bittern.io.arrays import modules_to_read
 from bittern.progress import Bar
 from bittern.store.base import Collection
 from bittern.store.code_items import CodeItems, is_code_file
@@ -72,6 +74,7 @@ def build_collection(
     """
     place, folder_or_file = os.fspath(place), Path(source)
     _check_recipe(recipe, folder_or_file, texts)
+    _require_extras(place, folder_or_file, recipe)
     settings = {  # named like the options of the command line
         "from": str(folder_or_file.resolve()),
         "features": recipe.names()["features"] if folder_or_file.is_dir() else None,
@@ -97,6 +100,15 @@ def build_collection(
             _fill(collection, items)
             collection.finish()
         return BuildSummary(len(items), items.n_skipped, len(rows), collection.n_bits)
+
+
+def _require_extras(place: str, source: Path, recipe: Recipe) -> None:
+    """Raise an error that names all optional libraries which are missing, before any work."""
+    features = [one for one in (recipe.features, recipe.texts) if one is not None]
+    learning = [] if recipe.hasher is None or recipe.is_fitted else [recipe.hasher]
+    needs = {one.name: one.needs_modules for one in (*features, *learning)}
+    kept_by = "pymilvus" if store.is_address(place) else "duckdb"
+    require({place: (kept_by,)} | needs | modules_to_read(source))
 
 
 def make_recipe(

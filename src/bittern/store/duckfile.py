@@ -20,8 +20,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bittern.checks import import_extra
 from bittern.errors import BitternError, FileError
+from bittern.extras import import_extra
 from bittern.io.files import existing_file, reason_of
 
 DAMAGE = "Corrupt database file|Could not read enough bytes|Could not read all|truncated"
@@ -157,7 +157,7 @@ class DuckFile:
 
 def duckdb_library() -> Any:
     """DuckDB, an optional dependency."""
-    return import_extra("duckdb", "DuckDB", "store", "Collection")
+    return import_extra("duckdb", "Collection")
 
 
 def first_line(error: Exception) -> str:

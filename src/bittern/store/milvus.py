@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from bittern.checks import import_extra
 from bittern.errors import BitternError, FileError, InputError
+from bittern.extras import import_extra
 
 DEFAULT_NAME, DEFAULT_PORT = "items", 19530
 CONNECT_SECONDS = 30.0
@@ -146,7 +146,7 @@ def put_entry(client: Any, collection: str, name: str, blob: bytes) -> None:
 
 
 def _pymilvus() -> Any:
-    return import_extra("pymilvus", "pymilvus", "milvus", "Collection")
+    return import_extra("pymilvus", "Collection")
 
 
 def _refusal(text: str) -> InputError:

@@ -65,6 +65,15 @@ def fitted(request):
     return trained(request.param)
 
 
+@LIMITED
+def test_bits_are_the_signs_of_logits(fitted):
+    for side, rows in {"images": IMAGES, "texts": TEXTS}.items():
+        logits = fitted.logits(**{side: rows})
+        assert logits.shape == (len(rows), fitted.n_bits) and np.isfinite(logits).all()
+        np.testing.assert_array_equal(logits > 0, fitted.transform(**{side: rows}))
+        assert len(np.unique(np.abs(logits))) > 2  # numbers, not signs
+
+
 def test_the_table_has_the_methods_by_name():
     assert {"cvh", "cca-itq"} <= set(NAMES)
     assert all(CROSSMODAL[name].name == name for name in NAMES)

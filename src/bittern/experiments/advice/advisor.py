@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
@@ -11,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from bittern.checks import check_choice, check_count, is_number
 from bittern.codes import MAX_BITS
-from bittern.errors import InputError
+from bittern.errors import InputError, MissingExtraError
 from bittern.experiments.advice.data import METRICS, draw_sample
 from bittern.experiments.advice.judging import judge
-from bittern.experiments.advice.record import Advice
+from bittern.experiments.advice.record import Advice, Skipped
 from bittern.experiments.advice.trials import AdviceSettings, Progress, try_all, warm_up
+from bittern.extras import require
 from bittern.hashing import HASHERS
 
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
@@ -52,7 +52,8 @@ def advise(
 
     The work ends after about ``budget`` seconds, or after ``n_splits`` splits of the other rows
     into training rows and database.  The first split, in which all methods are tried, may take half
-    of the time.  Longer codes are not tried if shorter ones surely keep the target.
+    of the time; what it had no time for is tried at the end if time is left.  Longer codes are not
+    tried if shorter ones surely keep the target.
 
     ``methods`` (names in ``HASHERS``) and ``n_bits`` are lists, or strings separated by commas.
     ``progress`` is called with (done, total, what is being done).
@@ -79,6 +80,7 @@ def advise(
     try:
         warm_up(sample, settings)
         found = try_all(sample, settings, perf_counter(), progress or _show_nothing)
+        found.skipped += _lacking(settings, methods, labels is not None)
         return judge(found, sample, settings, began)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("advise: stopped; nothing was written.") from None
@@ -102,15 +104,49 @@ def _check_numbers(target: Any, budget: Any, has_labels: bool) -> None:
 def _methods(methods: str | Iterable[str] | None, has_labels: bool) -> tuple[str, ...]:
     """The given names, checked; by default those that suit the truth."""
     if methods is None:
-        names = SUPERVISED if has_labels else UNSUPERVISED
-        return tuple(name for name in names if name != "talr" or find_spec("torch"))
+        return tuple(name for name in _suited(has_labels) if not _refusal(name))
+    named = _named(methods)
+    require(modules_of(named))
+    for name in named:
+        if HASHERS[name].needs_y and not has_labels:
+            raise InputError(f"advise: {name} learns from labels, but none were given.")
+    return named
+
+
+def _suited(has_labels: bool) -> tuple[str, ...]:
+    return SUPERVISED if has_labels else UNSUPERVISED
+
+
+def _refusal(name: str) -> str:
+    """Which optional library a method lacks; empty if none."""
+    try:
+        require({name: HASHERS[name]().needs_modules})
+    except MissingExtraError as error:
+        return str(error).partition(": ")[2].rstrip(".")
+    return ""
+
+
+def _lacking(
+    settings: AdviceSettings, methods: str | Iterable[str] | None, has_labels: bool
+) -> list[Skipped]:
+    """The default methods that were left out for lack of a library."""
+    if methods is not None:
+        return []
+    reasons = {name: _refusal(name) for name in _suited(has_labels)}
+    return [Skipped(name, settings.n_bits, reason) for name, reason in reasons.items() if reason]
+
+
+def modules_of(methods: str | Iterable[str] | None) -> dict[str, tuple[str, ...]]:
+    """The optional modules that each of the named methods needs."""
+    named = () if methods is None else _named(methods)
+    return {name: HASHERS[name]().needs_modules for name in named}
+
+
+def _named(methods: str | Iterable[str]) -> tuple[str, ...]:
     listed = methods.split(",") if isinstance(methods, str) else methods
     named = tuple(dict.fromkeys(str(name).strip() for name in listed))
     if not named:
         raise InputError("advise: needs at least one method.")
-    for name in named:
-        if HASHERS[name].needs_y and not has_labels:
-            raise InputError(f"advise: {name} learns from labels, but none were given.")
     return named
 
 

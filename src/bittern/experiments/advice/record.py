@@ -41,6 +41,7 @@ class Skipped:
     method: str
     n_bits: tuple[int, ...]
     reason: str
+    lacked_time: bool = False  # a larger budget would try them
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,41 +64,57 @@ class Trials:
     skipped: list[Skipped] = field(default_factory=list)
 
 
+class _Split(NamedTuple):
+    """Training rows and database of one split, and its ground truth."""
+
+    rows: tuple[PositionArray, PositionArray]
+    truth: SplitTruth
+
+    @classmethod
+    def of(cls, number: int, sample: Sample, settings: AdviceSettings) -> _Split:
+        rows = sample.divide(number)
+        return cls(rows, truth_of(sample, rows[1], settings.metric, settings.k))
+
+
 def try_all(sample: Sample, settings: AdviceSettings, began: float, progress: Progress) -> Trials:
     """Try all methods and lengths in a first split, and repeat the trials in more splits.
 
     The first split may take half of the time, so that a second one usually fits.  The cheapest
     trial comes next, judging by shorter codes of the method; methods known to be expensive come
-    last.
+    last.  If time is left at the end, it goes to trials that the first split had no time for, in
+    all splits at once.
     """
-    found = Trials()
-    _first_split(found, sample, settings, began, progress)
-    found.trials.sort(key=lambda trial: (settings.methods.index(trial.method), trial.n_bits))
+    found, queue = Trials(), _Queue(settings, began)
+    splits = [_Split.of(0, sample, settings)]
+    _try_waiting(found, queue, splits, sample, settings, progress)
     n, start = len(found.trials), began
-    for split in range(1, settings.n_splits):
+    for number in range(1, settings.n_splits):
         now = perf_counter()
         if now - began + (now - start) > settings.budget:  # the next takes as long as the last
             break
         start = now
-        rows = sample.divide(split)
-        truth = truth_of(sample, rows[1], settings.metric, settings.k)
-        found.ceilings.append(truth.ceiling)
+        splits.append(_Split.of(number, sample, settings))
         for done, trial in enumerate(found.trials):
-            progress(
-                split * n + done, settings.n_splits * n, f"{trial.method}, {trial.n_bits} bits"
-            )
-            hasher = _hasher(trial.method, trial.n_bits, sample, split)
-            _measure(trial, hasher, sample, rows, truth, settings.cutoff)
+            note = f"{trial.method}, {trial.n_bits} bits"
+            progress(number * n + done, settings.n_splits * n, note)
+            _measure(trial, sample, splits, settings.cutoff)
+    queue.resume(len(splits))
+    _try_waiting(found, queue, splits, sample, settings, progress)
+    found.skipped += queue.skipped
+    found.ceilings = [split.truth.ceiling for split in splits]
+    found.trials.sort(key=lambda trial: (settings.methods.index(trial.method), trial.n_bits))
     return found
 
 
-def _first_split(
-    found: Trials, sample: Sample, settings: AdviceSettings, began: float, progress: Progress
+def _try_waiting(
+    found: Trials,
+    queue: _Queue,
+    splits: Sequence[_Split],
+    sample: Sample,
+    settings: AdviceSettings,
+    progress: Progress,
 ) -> None:
-    rows = sample.divide(0)
-    truth = truth_of(sample, rows[1], settings.metric, settings.k)
-    found.ceilings.append(truth.ceiling)
-    queue = _Queue(settings, began)
+    """Measure what waits in the queue, in all of these splits, and note what fails."""
     for method, n_bits in queue:
         progress(queue.done, settings.n_splits * queue.total, f"{method}, {n_bits} bits")
         hasher = _hasher(method, n_bits, sample, 0)
@@ -105,33 +122,49 @@ def _first_split(
         trial = Trial(method, n_bits, learns, hasher)
         start = perf_counter()
         try:
-            _measure(trial, hasher, sample, rows, truth, settings.cutoff)
+            while len(trial.precision) < len(splits):
+                _measure(trial, sample, splits, settings.cutoff)
         except MissingExtraError:
             raise
         except (BitternError, np.linalg.LinAlgError) as error:
             found.skipped.append(Skipped(method, (n_bits,), str(error).rstrip(".")))
             continue
         found.trials.append(trial)
-        queue.took(method, n_bits, perf_counter() - start)
-        if _surely_keeps(trial, truth, sample, settings.target):
+        queue.took(method, n_bits, (perf_counter() - start) / len(splits))
+        if _surely_keeps(trial, splits[0].truth, sample, settings.target):
             queue.kept(method, n_bits)
-    found.skipped += queue.skipped
 
 
 class _Queue:
-    """Pairs of a method and a length, cheapest first; leaves out what the budget cannot pay for."""
+    """Pairs of a method and a length, cheapest first; postpones what the time is too short for."""
 
     def __init__(self, settings: AdviceSettings, began: float) -> None:
         self._left = {method: list(settings.n_bits) for method in settings.methods}
+        self._postponed: dict[str, list[int]] = {}
         self._took: dict[str, list[tuple[int, float]]] = {method: [] for method in settings.methods}
         self._n_kept = dict.fromkeys(settings.methods, 0)
-        self._limit, self._began = settings.budget / 2, began
+        self._budget, self._limit, self._began = settings.budget, settings.budget / 2, began
+        self._n_splits = 1
         self.total, self.done = len(settings.methods) * len(settings.n_bits), 0
-        self.skipped: list[Skipped] = []
+        self._surpassed: list[Skipped] = []
 
     def took(self, method: str, n_bits: int, seconds: float) -> None:
-        """Note how long a trial took."""
+        """Note how long a trial took in one split."""
         self._took[method].append((n_bits, seconds))
+
+    def resume(self, n_splits: int) -> None:
+        """Take up what was postponed, with all of the time; a trial is now in so many splits."""
+        self._left, self._postponed = self._postponed, {}
+        self._limit, self._n_splits = self._budget, n_splits
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        """What was not tried, and why."""
+        late = [
+            Skipped(method, tuple(lengths), self._no_time(method, lengths), lacked_time=True)
+            for method, lengths in self._postponed.items()
+        ]
+        return self._surpassed + late
 
     def kept(self, method: str, n_bits: int) -> None:
         """Note that a length surely keeps the target; after ENOUGH of them, skip longer codes.
@@ -142,23 +175,26 @@ class _Queue:
         self._n_kept[method] += 1
         if self._n_kept[method] < ENOUGH:
             return
-        for other in self._left:
+        for other in self._took:
             if HASHERS[other].needs_y == HASHERS[method].needs_y:
-                self._skip(other, SHORTER, above=n_bits)
+                self._surpass(other, above=n_bits)
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         while waiting := [method for method, lengths in self._left.items() if lengths]:
-            method = min(waiting, key=lambda m: (m not in CHEAP, self._expected(m)))
-            expected = self._expected(method)
+            method = min(waiting, key=lambda m: (m not in CHEAP, self._expected(m, self._left[m])))
+            expected = self._n_splits * self._expected(method, self._left[method])
             if self.done and perf_counter() - self._began + expected >= self._limit:
-                self._skip(method, self._no_time(method, expected))
+                self._postponed[method] = self._left.pop(method)
                 continue
             n_bits = self._left[method].pop(0)
             yield method, n_bits
             self.done += 1
 
-    def _expected(self, method: str) -> float:
-        """Expected seconds of the next length; the first is as slow as the slowest first so far."""
+    def _expected(self, method: str, lengths: list[int]) -> float:
+        """Expected seconds of the first of these lengths in one split.
+
+        The first of a method is as slow as the slowest first so far.
+        """
         took = self._took[method]
         if not took:
             return max((times[0][1] for times in self._took.values() if times), default=0.0)
@@ -166,34 +202,34 @@ class _Queue:
         if len(took) == 1:
             return seconds
         per_bit = (seconds - took[-2][1]) / (n_bits - took[-2][0])
-        return seconds + max(0.0, per_bit) * (self._left[method][0] - n_bits)
+        return seconds + max(0.0, per_bit) * (lengths[0] - n_bits)
 
-    def _no_time(self, method: str, expected: float) -> str:
+    def _no_time(self, method: str, lengths: list[int]) -> str:
         if not self._took[method]:
             return "no time was left to try it"
-        return f"{self._left[method][0]} bits would take about {expected:.0f} s, too long"
+        expected = self._expected(method, lengths)
+        return f"{lengths[0]} bits would take about {expected:.0f} s, too long"
 
-    def _skip(self, method: str, reason: str, above: int = 0) -> None:
-        longer = tuple(n_bits for n_bits in self._left[method] if n_bits > above)
-        if longer:
-            self.skipped.append(Skipped(method, longer, reason))
-        self._left[method] = [n_bits for n_bits in self._left[method] if n_bits <= above]
+    def _surpass(self, method: str, above: int) -> None:
+        """Leave out codes longer than those that surely keep the target."""
+        for waiting in (self._left, self._postponed):
+            longer = tuple(n_bits for n_bits in waiting.get(method, ()) if n_bits > above)
+            if longer:
+                self._surpassed.append(Skipped(method, longer, SHORTER))
+                waiting[method] = [n for n in waiting[method] if n <= above]
+        if not self._postponed.get(method, True):
+            del self._postponed[method]
 
 
 def _hasher(method: str, n_bits: int, sample: Sample, split: int) -> Hasher:
     return HASHERS[method](n_bits=n_bits, random_state=sample.random_state + split)
 
 
-def _measure(
-    trial: Trial,
-    hasher: Hasher,
-    sample: Sample,
-    split: tuple[PositionArray, PositionArray],
-    truth: SplitTruth,
-    cutoff: int,
-) -> None:
-    """Fit on the training rows, encode queries and database, and add the values of the queries."""
-    train, database = split
+def _measure(trial: Trial, sample: Sample, splits: Sequence[_Split], cutoff: int) -> None:
+    """Measure a trial in its next split: fit on the training rows, and encode the others."""
+    number = len(trial.precision)
+    (train, database), truth = splits[number]
+    hasher = trial.hasher if number == 0 else _hasher(trial.method, trial.n_bits, sample, number)
     start = perf_counter()
     _fit(hasher, sample, train)
     fitted = perf_counter()

@@ -6,6 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
+from bittern.codes import MAX_BITS
 from bittern.experiments.advice.data import N_NEAREST
 from bittern.metrics.scores import aligned
 
@@ -24,7 +25,7 @@ TRUTHS = {
 def sentence(advice: Advice) -> str:
     """What to take, what it keeps and what it costs; or that no method reaches the target."""
     parts = [_choice(advice), _surer(advice), _without_labels(advice), _best(advice)]
-    parts.append(_reranked(advice))
+    parts += [_reranked(advice), _next(advice)]
     return " ".join(part for part in parts if part)
 
 
@@ -92,6 +93,34 @@ def _reranked(advice: Advice) -> str:
     if row is None:
         return f"Reranking candidates by the floats does not reach it either: at best, {holds}"
     return f"If the floats rerank candidates, {found.n_bits} bits are enough: {holds}"
+
+
+def _next(advice: Advice) -> str:
+    """What to try next if nothing keeps the target, as arguments of Python and the command."""
+    if advice.choice is not None:
+        return ""
+    late = list(dict.fromkeys(one.method for one in advice.skipped if one.lacked_time))
+    if late:
+        more = math.ceil(2 * max(advice.budget, advice.seconds))
+        return (
+            f"Next, allow more time, {_option('budget', more)}: {', '.join(late)} could not be "
+            "tried at every length."
+        )
+    longest = max(row.n_bits for row in advice.rows)
+    if advice.best.n_bits == longest and 2 * longest <= MAX_BITS:
+        return f"Next, try longer codes: {_option('bits', 2 * longest, python='n_bits')}."
+    if advice.truth == "neighbours" and advice.rerank_choice is None:
+        more = min(10 * advice.cutoff, advice.sizes.database)
+        if more > advice.cutoff:
+            return f"Next, rerank more candidates: {_option('candidates', more)}."
+    share = math.floor(100 * advice.best.validation_share.value) / 100
+    return f"Next, ask for less: {_option('target', max(share, 0.01))}."
+
+
+def _option(name: str, value: float, python: str = "") -> str:
+    """An argument as the command and as Python take it."""
+    listed = f"[{value}]" if python else value
+    return f"--{name} {value} ({python or name}={listed})"
 
 
 def table(advice: Advice, rows: list[Row]) -> str:

@@ -13,7 +13,7 @@ from bittern.errors import InputError
 from bittern.experiments.evidence.methods import OPTIONS, RankingMethod, find_method
 from bittern.experiments.evidence.queries import QUERY_SPLITS, TEST, TRAINING
 from bittern.experiments.evidence.scores import EvidenceData, KnnSettings
-from bittern.experiments.evidence.sources import BOOSTED, find_source
+from bittern.experiments.evidence.sources import BOOSTED, find_source, is_source
 from bittern.experiments.evidence.topics import TOPICS
 from bittern.experiments.paradigm import Clock, Paradigm
 from bittern.experiments.record import describe_profile
@@ -93,6 +93,12 @@ class Evidence(Paradigm):
         features = method.parameters.get("features", _settings_of(protocol).features)
         names = (method.name, *(() if find_method(method.name).is_single else features))
         return tuple(name.removeprefix(BOOSTED) for name in names)
+
+    def needs_modules(self, protocol: Protocol, method: Method) -> tuple[str, ...]:
+        """What its features need."""
+        named = [name for name in self.names_of(protocol, method) if is_source(name)]
+        needed = [one for name in named for one in FEATURES.find(name)().needs_modules]
+        return tuple(dict.fromkeys(needed))
 
     def lengths(self, protocol: Protocol, method: Method) -> Sequence[int | None]:
         """No method makes codes."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Any, Literal, Self
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 
 from bittern.codes import Codes
 from bittern.data.steps import check_matrix
 from bittern.errors import InputError
-from bittern.hashing.base import Bits, CodeLearner, Rows
+from bittern.hashing.base import Bits, CodeLearner, Rows, no_logits
 from bittern.hashing.targets import Targets
 
 Modality = Literal["images", "texts"]
+T = TypeVar("T")
 
 
 class CrossModalHasher(CodeLearner):
@@ -25,7 +26,8 @@ class CrossModalHasher(CodeLearner):
     :class:`~bittern.Relevance` of the pairs; methods that need no ``y`` ignore it.
 
     Each method is a class in its own file: :meth:`_fit` learns from checked rows and calls
-    :meth:`_keep`; :meth:`_bits` computes the bits of rows of one modality.  A method that chooses
+    :meth:`_keep`; :meth:`_logits` computes the numbers whose signs are the bits of rows of one
+    modality, or :meth:`_bits` the bits.  A method that chooses
     codes of the training pairs before it learns functions keeps them in ``training_bits_``.  They
     depend on the labels of these pairs, so a search among them does not measure the functions.
     """
@@ -35,6 +37,7 @@ class CrossModalHasher(CodeLearner):
 
     def fit(self, images: Any, texts: Any, y: Any = None) -> Self:
         """Learn both hash functions from training pairs."""
+        self._require_extras()
         rows = {"images": self._checked(images, "images"), "texts": self._checked(texts, "texts")}
         n_images, n_texts = (len(part) for part in rows.values())
         if n_images != n_texts:
@@ -48,20 +51,31 @@ class CrossModalHasher(CodeLearner):
 
     def encode(self, *, images: Any = None, texts: Any = None) -> Codes:
         """The codes of images, or of texts; rows on disk may be larger than memory."""
-        parts = self._all_bits(images, texts)
+        parts = self._by_block(self._bits, images, texts)
         return Codes.concatenate(Codes.from_bits(bits) for bits in parts)
 
     def transform(self, *, images: Any = None, texts: Any = None) -> Bits:
         """The bits of images, or of texts: ``(n, n_bits)`` booleans."""
-        return np.concatenate(list(self._all_bits(images, texts)))
+        return np.concatenate(list(self._by_block(self._bits, images, texts)))
+
+    def logits(self, *, images: Any = None, texts: Any = None) -> Rows:
+        """The real numbers ``(n, n_bits)`` whose signs are the bits: 1 if above 0, else 0.
+
+        InputError if the bits of this method are not the signs of numbers.
+        """
+        return np.concatenate(list(self._by_block(self._logits, images, texts)))
 
     @abstractmethod
     def _fit(self, images: Rows, texts: Rows, targets: Targets | None) -> None:
         """Learn from checked pairs, and call :meth:`_keep`."""
 
-    @abstractmethod
     def _bits(self, rows: Rows, modality: Modality) -> Bits:
         """Bits ``(n, n_bits)`` of a block of checked rows of one modality."""
+        return self._logits(rows, modality) > 0
+
+    def _logits(self, rows: Rows, modality: Modality) -> Rows:
+        """Numbers ``(n, n_bits)`` of such a block, whose signs are the bits."""
+        raise InputError(no_logits(self._title))
 
     def _checked(self, rows: Any, modality: Modality) -> Any:
         """Dense rows of one modality; sparse rows become dense."""
@@ -83,15 +97,17 @@ class CrossModalHasher(CodeLearner):
     def _dim(self, modality: Modality) -> int:
         return self.image_dim_ if modality == "images" else self.text_dim_
 
-    def _all_bits(self, images: Any, texts: Any) -> Iterator[Bits]:
-        """The bits of the rows of one modality, block by block if they can be sliced."""
+    def _by_block(
+        self, compute: Callable[[Rows, Modality], T], images: Any, texts: Any
+    ) -> Iterator[T]:
+        """What a function gives for the rows of one modality, in blocks if they can be sliced."""
         self._check_fitted()
         if (images is None) == (texts is None):
             raise InputError(f"{self._title}: give either images=… or texts=…, and not both.")
         modality: Modality = "images" if texts is None else "texts"
         rows = images if texts is None else texts
         for part in self._blocks(rows, self._dim(modality)):
-            yield self._bits(self._fitting(part, modality), modality)
+            yield compute(self._fitting(part, modality), modality)
 
     def _fitting(self, part: Any, modality: Modality) -> Any:
         """Checked rows of the dimension that the method was fitted on."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import PositionArray, check_number
 from bittern.errors import InputError
-from bittern.hashing.base import Bits, Rows
+from bittern.hashing.base import Rows
 from bittern.hashing.crossmodal.base import CrossModalHasher, Modality
 from bittern.hashing.deep.hasher import GradientHasher, GradientTraining
 from bittern.hashing.deep.images import VECTOR_NETWORKS, check_images
@@ -93,6 +93,7 @@ class GradientPairHasher(GradientTraining, CrossModalHasher):
                 f"{self._title}: held_out must be a tuple of images, texts and targets, "
                 f"(images, texts, y)."
             )
+        self._require_extras()
         self._check()
         self._held_out, self._words = held_out, words
         try:
@@ -109,8 +110,8 @@ class GradientPairHasher(GradientTraining, CrossModalHasher):
         self._words = self._checked_words(targets, texts.shape[1])
         self._train(pairs, targets)
 
-    def _bits(self, rows: Rows, modality: Modality) -> Bits:
-        return self._hasher(modality)._bits(rows)
+    def _logits(self, rows: Rows, modality: Modality) -> Rows:
+        return self._hasher(modality)._logits(rows)
 
     def _relaxed(self, logits: Any, gains: Tensor, t: float) -> Tensor:
         images, texts = logits

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import Float64Array, check_choice, check_count, check_number
-from bittern.hashing.base import Bits, Rows
+from bittern.hashing.base import Rows
 from bittern.hashing.crossmodal.base import CrossModalHasher, Modality
 from bittern.hashing.discrete_codes import RidgeMap
 from bittern.hashing.itq_cca import LEAST_CORRELATION, equal_scales
 from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
-from bittern.hashing.linear import principal_axes, sides
+from bittern.hashing.linear import margins, principal_axes
 
 RIDGES = {"linear": 0.1, "rbf": 1e-3}  # kernels, and the best ridge on held-out training rows
 
@@ -29,11 +29,11 @@ class ProjectionHasher(CrossModalHasher):
     image_function_: dict[str, NDArray[Any]]
     text_function_: dict[str, NDArray[Any]]
 
-    def _bits(self, rows: Rows, modality: Modality) -> Bits:
+    def _logits(self, rows: Rows, modality: Modality) -> Rows:
         f = self.image_function_ if modality == "images" else self.text_function_
         if "anchors" in f:
             rows = gaussian(rows, f["anchors"], float(f["width"]))
-        return sides(rows, f["mean"], f["projection"], f.get("intercept"))
+        return margins(rows, f["mean"], f["projection"], f.get("intercept"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,10 @@ from bittern.checks import (
     check_count,
     check_number,
     check_share,
-    import_extra,
 )
 from bittern.errors import InputError
-from bittern.hashing.base import Bits, CodeLearner, Hasher, Rows
+from bittern.extras import LITE0_WEIGHTS, import_extra
+from bittern.hashing.base import CodeLearner, Hasher, Rows
 from bittern.hashing.deep.images import VECTOR_NETWORKS, ImageInputs, check_images, image_logits
 from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
 from bittern.hashing.targets import Targets
@@ -258,8 +258,15 @@ class GradientTraining(CodeLearner):
             return ""
         return f" Call fit() again with checkpoint={os.fspath(self.checkpoint)!r} to resume."
 
+    @property
+    def needs_modules(self) -> tuple[str, ...]:
+        """PyTorch, and the weights of EfficientNet-Lite0 if it is the network."""
+        networks = self.network if isinstance(self.network, tuple | list) else (self.network,)
+        weights = (LITE0_WEIGHTS,) if "efficientnet-lite0" in networks else ()
+        return ("torch", *weights)
+
     def _import_torch(self) -> Any:
-        return import_extra("torch", "PyTorch", "deep", self._title)
+        return import_extra("torch", self._title)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -356,14 +363,6 @@ class GradientHasher(GradientTraining, Hasher):
 
     def _relaxed(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
         return self._ranking(logits, gains, t)
-
-    def logits(self, X: Any) -> Float32Array:
-        """The network's outputs ``(n, n_bits)``, whose signs are the bits."""
-        self._check_fitted()
-        return self._logits(self._checked(X))
-
-    def _bits(self, X: Rows) -> Bits:
-        return self._logits(X) > 0
 
     def _logits(self, X: Rows) -> Float32Array:
         """Layers on vectors in NumPy, so that saved models encode without PyTorch."""

