@@ -13,7 +13,9 @@ FAST = {"tcq": {"centres": False}, "water-filled": {"centres": False}}
 
 
 def made(name, metric="euclidean", **more):
-    return QUANTISERS[name](SIZES.get(name, 8), metric=metric, **{**FAST.get(name, {}), **more})
+    return QUANTISERS[name](
+        n_bytes=SIZES.get(name, 8), metric=metric, **{**FAST.get(name, {}), **more}
+    )
 
 
 @pytest.fixture(scope="module")

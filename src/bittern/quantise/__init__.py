@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bittern.quantise.asymmetric import Asymmetric
 from bittern.quantise.base import Quantiser, Scorer
 from bittern.quantise.product import OPQ, PQ, RQ
 from bittern.quantise.rabitq import RaBitQ
@@ -31,6 +32,7 @@ __all__ = [
     "QUANTISERS",
     "RQ",
     "TCQ",
+    "Asymmetric",
     "Float16",
     "Int8",
     "QuantisedCodes",
@@ -42,7 +44,18 @@ __all__ = [
     "load",
 ]
 
-METHODS: tuple[type[Quantiser], ...] = (Float16, Int8, Sign, RaBitQ, PQ, OPQ, RQ, WaterFilled, TCQ)
+METHODS: tuple[type[Quantiser], ...] = (
+    Float16,
+    Int8,
+    Sign,
+    Asymmetric,
+    RaBitQ,
+    PQ,
+    OPQ,
+    RQ,
+    WaterFilled,
+    TCQ,
+)
 
 
 def _accepted(value: Any, title: str) -> type[Quantiser]:

@@ -125,11 +125,7 @@ class Quantiser(BaseEstimator, ABC):
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits that depend on all that was learned."""
         self._check_fitted()
-        digest = hashlib.sha256(self.name.encode())
-        for name, value in sorted(learned_attributes(self).items()):
-            digest.update(f"{name}:{np.asarray(value).dtype}".encode())
-            digest.update(np.ascontiguousarray(value).tobytes())
-        return digest.hexdigest()[:16]
+        return _digest(self).hexdigest()[:16]
 
     @abstractmethod
     def _learn(self, X: Float32Array, draw: np.random.Generator) -> None:
@@ -264,6 +260,20 @@ class Scorer:
         products = np.einsum("ij,ij->i", q.vectors[queries], items.vectors)
         products += q.to_centres[queries, items.groups]
         return self._quantiser._distance(products, q.lengths[queries], items.lengths)
+
+
+def _digest(estimator: Any) -> hashlib._Hash:
+    """Of a fitted estimator's name and all that it learned, other estimators included."""
+    digest = hashlib.sha256(estimator.name.encode())
+    for name, value in sorted(learned_attributes(estimator).items()):
+        if isinstance(value, BaseEstimator):
+            digest.update(name.encode() + _digest(value).digest())
+            continue
+        values = value if isinstance(value, dict) else {"": value}
+        for key, array in values.items():
+            digest.update(f"{name}:{key}:{np.asarray(array).dtype}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest
 
 
 def squared_float32(rows: Float32Array) -> Float32Array:

@@ -116,6 +116,7 @@ class CorrectedQuantiser(Quantiser):
         return best
 
     def _measured(self, residuals: Float32Array, payload: Bytes) -> correction.Measured:
+        """Length and angle of each residual."""
         return correction.measure(residuals, self._projected(residuals), self._values(payload))
 
     def _encoded(self, X: Float32Array) -> Bytes:
@@ -158,11 +159,11 @@ class _Trial:
 
     def recall(self, quantiser: Quantiser, items: Expanded) -> float:
         """The recall of estimated distances."""
-        products = quantiser._projected(self.queries) @ items.vectors.T
-        products += (self.queries @ quantiser.centres_.T)[:, items.groups]
-        if quantiser.metric == "inner-product":
-            return correction.recall(-products, self.true)
-        return correction.recall(items.lengths - 2 * products, self.true)
+        q = quantiser._queries(self.queries)
+        products = q.vectors @ items.vectors.T
+        products += q.to_centres[:, items.groups]
+        found = quantiser._distance(products, q.lengths[:, None], items.lengths)
+        return correction.recall(found, self.true)
 
 
 def _cluster_centres(X: Float32Array, draw: np.random.Generator) -> Float32Array:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bittern.checks import Float32Array, check_count, import_extra
+from bittern.checks import Float32Array, check_count
 from bittern.errors import InputError
+from bittern.extras import import_extra
 from bittern.quantise.base import Quantiser
 from bittern.quantise.stored import Bytes
 
@@ -31,7 +32,7 @@ class _CodewordQuantiser(Quantiser):
                 f"{self._title}: needs at least {CODEWORDS} training rows, got {len(X)}."
             )
         self.centres_ = np.zeros((1, X.shape[1]), np.float32)
-        faiss = import_extra("faiss", "FAISS", "io", self._title)
+        faiss = import_extra("faiss", self._title)
         self._learn_codewords(faiss, X, int(draw.integers(1 << 30)))
 
     @abstractmethod
@@ -144,7 +145,7 @@ class RQ(_CodewordQuantiser):
         return rq
 
     def _payload(self, residuals: Float32Array) -> Bytes:
-        faiss = import_extra("faiss", "FAISS", "io", self._title)
+        faiss = import_extra("faiss", self._title)
         rq = self._coder(faiss, residuals.shape[1])
         faiss.copy_array_to_vector(self.codewords_.ravel(), rq.codebooks)
         rq.is_trained = True

@@ -29,8 +29,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _format() -> ModelFormat:
+    from bittern.hashing import HASHERS
     from bittern.quantise import QUANTISERS
 
     return ModelFormat(
-        "quantiser", (QUANTISERS,), head="model", title="bittern quantiser", version=1
+        "quantiser", (QUANTISERS, HASHERS), head="model", title="bittern quantiser", version=1
     )
