@@ -21,7 +21,7 @@ STAGES = [
     ["codes", "inputs", "kernels"],
     ["relevance", "profile", "metrics"],
     ["data"],
-    ["networks", "features", "hashing"],
+    ["networks", "features", "hashing", "quantise"],
     ["index", "tables"],
     ["fusion"],
     ["store"],

@@ -26,6 +26,7 @@ PAGES = (
     ApiPage("features", "Features", ("features",)),
     ApiPage("hashing", "Hash functions", ("hashing",)),
     ApiPage("crossmodal", "Cross-modal hash functions", ("hashing.crossmodal",)),
+    ApiPage("quantise", "Quantisers", ("quantise",)),
     ApiPage("index", "Indexes", ("index",)),
     ApiPage("tables", "Hash tables", ("tables",)),
     ApiPage("fusion", "Fusion", ("fusion",)),

@@ -17,10 +17,12 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Guides": ("guides/engineer", "guides/curator", "guides/researcher", "guides/student"),
     "Guides by subject": (
         "evaluate",
+        "comparing-systems",
         "comparing-numbers",
         "significance",
         "hashing",
         "crossmodal",
+        "quantise",
         "bring-your-own",
         "advise",
         "searching",
@@ -44,6 +46,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "maths/cut-ties",
         "maths/counting",
         "maths/learning",
+        "maths/quantising",
     ),
     "Results": (
         "results/index",
@@ -53,6 +56,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "results/evidence",
         "results/crossmodal",
         "results/hashing",
+        "results/quantise",
         "results/speed",
     ),
     "Project": ("architecture", "contributing", "changelog", "references"),

@@ -9,6 +9,7 @@ from . import hashing as hashing
 from . import index as index
 from . import metrics as metrics
 from . import networks as networks
+from . import quantise as quantise
 from . import report as report
 from . import store as store
 from . import tables as tables
@@ -32,6 +33,7 @@ from .index import FlatIndex as FlatIndex
 from .index import Hits as Hits
 from .index import MultiIndex as MultiIndex
 from .index import TableIndex as TableIndex
+from .index.quantised_index import QuantisedIndex as QuantisedIndex
 from .metrics import METRICS as METRICS
 from .metrics import Curve as Curve
 from .metrics import MetricName as MetricName

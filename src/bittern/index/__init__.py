@@ -42,6 +42,9 @@ _EVALUATION = (
     "table_surface",
 )
 
+# These load the quantisers, which most searches do not need.
+_QUANTISED = ("QuantisedIndex", "RescoredIndex")
+
 __all__ = [
     "DISTANCES",
     "INDEXES",
@@ -61,12 +64,15 @@ __all__ = [
     "write_faiss",
     "write_octets",
     *_EVALUATION,
+    *_QUANTISED,
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name in _EVALUATION:
         return getattr(import_module("bittern.tables"), name)
+    if name in _QUANTISED:
+        return getattr(import_module("bittern.index.quantised_index"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import check_array, check_same_length
-from bittern.codes import Codes
 from bittern.errors import InputError
 
 Array = TypeVar("Array", bound=NDArray[Any])
 LARGEST = np.iinfo(np.int64).max
 RECENT = 1024  # ids that are looked up one by one before all are sorted again
 PART = 1 << 20  # ids that are checked at a time
+
+
+class Rows(Protocol):
+    """Codes of items: bits in 64-bit words, or bytes of a quantiser."""
+
+    @property
+    def words(self) -> NDArray[Any]:
+        """One row for each item."""
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of each item."""
+
+    def __len__(self) -> int: ...
 
 
 class IndexedItems:
@@ -29,7 +42,7 @@ class IndexedItems:
         self.n_alive = 0
         self.next_id = 0
         self._n = 0
-        self._words: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
+        self._words: NDArray[Any] = np.empty((0, 0), np.uint64)
         self._ids: NDArray[np.int64] = np.empty(0, np.int64)
         self._dead: NDArray[np.bool_] | None = None
         self._are_ascending = True  # ids; if so, a binary search finds them
@@ -37,7 +50,7 @@ class IndexedItems:
         self._recent: dict[int, int] = {}  # rows of the later ids
 
     @property
-    def words(self) -> NDArray[np.uint64]:
+    def words(self) -> NDArray[Any]:
         """Codes of all rows, ``(n_rows, n_words)``."""
         return self._words[: self._n]
 
@@ -59,7 +72,7 @@ class IndexedItems:
         view.flags.writeable = False
         return view
 
-    def append(self, codes: Codes, ids: ArrayLike | None, owner: str) -> None:
+    def append(self, codes: Rows, ids: ArrayLike | None, owner: str) -> None:
         """Add rows at the end; without ids, continue from the largest so far."""
         new = self._counted_on(len(codes), owner) if ids is None else self._fresh(ids, codes, owner)
         n, self.n_bits = self._n + len(codes), codes.n_bits
@@ -74,7 +87,7 @@ class IndexedItems:
         self._n, self.n_alive = n, self.n_alive + len(codes)
         self.next_id = max(self.next_id, int(new.max(initial=-1)) + 1)
 
-    def adopt(self, codes: Codes, ids: NDArray[Any], owner: str) -> None:
+    def adopt(self, codes: Rows, ids: NDArray[Any], owner: str) -> None:
         """Use the first rows in place, on disk or in memory, if their ids ascend."""
         if ids.dtype != np.int64 or ids.shape != (len(codes),) or not _ascend(ids):
             self.append(codes, ids, owner)
@@ -143,7 +156,7 @@ class IndexedItems:
             raise InputError(f"{owner}: no ids are left after {self.next_id - 1}; pass ids.")
         return np.arange(self.next_id, self.next_id + n)
 
-    def _fresh(self, ids: ArrayLike, codes: Codes, owner: str) -> NDArray[np.int64]:
+    def _fresh(self, ids: ArrayLike, codes: Rows, owner: str) -> NDArray[np.int64]:
         """The given ids, checked to be distinct and new."""
         new = _checked_ids(ids, f"{owner}: ids")
         check_same_length(len(new), len(codes), f"{owner}: the numbers of ids and of codes")
@@ -162,7 +175,7 @@ class IndexedItems:
         """Make room for n rows, at least twice as many as now, so that adding stays cheap."""
         if n > len(self._words):
             size = max(n, 2 * self._n)
-            words = np.empty((size, self._words.shape[1]), np.uint64)
+            words = np.empty((size, self._words.shape[1]), self._words.dtype)
             ids = np.empty(size, np.int64)
             words[: self._n], ids[: self._n] = self.words, self.ids
             self._words, self._ids = words, ids

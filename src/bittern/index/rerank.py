@@ -28,7 +28,8 @@ def rerank(
     """The same hits, sorted by the distance of stored vectors; equal ones keep their order.
 
     ``queries`` are ``(n_queries, dim)`` and ``vectors`` ``(n, dim)``.  Row i of the vectors belongs
-    to ``ids[i]``, by default to id i.  Distances are 'l2', 'l1' and 'cosine' (1 - cos).
+    to ``ids[i]``, by default to id i.  'Distances are 'l2', 'l1', 'cosine'
+    (1 - cos) and 'inner-product' (the negative one).
     """
     q, v = check_vectors(queries, "rerank: queries"), check_vectors(vectors, "rerank: vectors")
     check_same_length(q.shape[1], v.shape[1], "rerank: columns of queries and of vectors")
@@ -84,8 +85,13 @@ def _cosine(a: NDArray[Any], b: NDArray[Any]) -> Float64Array:
     return 1 - np.divide(products, lengths, out=np.zeros(len(a)), where=lengths > 0)
 
 
+def _inner_product(a: NDArray[Any], b: NDArray[Any]) -> Float64Array:
+    """The negative product, so that the largest product is nearest."""
+    return -(a.astype(np.float64) * b).sum(axis=1)
+
+
 DISTANCES: Registry[Callable[[NDArray[Any], NDArray[Any]], Float64Array]] = Registry(
-    "distance", {"l2": _l2, "l1": _l1, "cosine": _cosine}
+    "distance", {"l2": _l2, "l1": _l1, "cosine": _cosine, "inner-product": _inner_product}
 )
 
 

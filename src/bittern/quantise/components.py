@@ -1,0 +1,62 @@
+"""Principal components, and how many bits each of them gets."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import Float32Array, Float64Array
+from bittern.hashing.linear import principal_axes
+from bittern.quantise.corrected import CorrectedQuantiser
+
+
+def water_filling(
+    variances: Float64Array, distortions: Float64Array, n_bits: int
+) -> NDArray[np.int64]:
+    """Bits of each component: every next bit goes where it lowers the distortion most.
+
+    ``distortions[b]`` is what b bits leave of a component's variance.  This is reverse
+    water-filling: components of small variance get no bit, and the others are left with about the
+    same distortion.  Gains shrink with every bit, so taking the largest first is optimal.
+    """
+    gains = np.outer(variances, distortions[:-1] - distortions[1:])
+    n_bits = min(n_bits, int((gains > 0).sum()))
+    order = np.argsort(-gains, axis=None, kind="stable")[:n_bits]
+    return np.bincount(order // gains.shape[1], minlength=len(variances))
+
+
+class ComponentQuantiser(CorrectedQuantiser):
+    """Codes principal components, each with its own number of bits and its own scale."""
+
+    axes_: Float32Array  # (dim, k), of the components that have bits
+    n_bits_: NDArray[np.int64]  # (k,)
+    scales_: Float32Array  # (k,), standard deviations
+
+    @property
+    @abstractmethod
+    def _distortions(self) -> Float64Array:
+        """What 0, 1, … bits leave of a Gaussian's variance."""
+
+    def _prepare(self, residuals: Float32Array, draw: np.random.Generator) -> None:
+        self._space = principal_axes(residuals, residuals.shape[1])[1:]
+
+    def _allocate(self, n_bytes: int, draw: np.random.Generator) -> None:
+        axes, variances = self._space
+        n_bits = water_filling(variances, self._distortions, 8 * n_bytes)
+        used = np.flatnonzero(n_bits)[::-1]  # those of small variance first
+        self.axes_ = np.ascontiguousarray(axes[:, used], np.float32)
+        self.n_bits_ = n_bits[used]
+        self.scales_ = np.sqrt(variances[used]).astype(np.float32)
+
+    @property
+    def _n_payload(self) -> int:
+        """Bytes of a code."""
+        return -(-int(self.n_bits_.sum()) // 8)
+
+    def _projected(self, X: Float32Array) -> Float32Array:
+        return X @ self.axes_
+
+    def _unprojected(self, values: Float32Array) -> Float32Array:
+        return values @ self.axes_.T

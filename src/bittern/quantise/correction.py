@@ -1,0 +1,98 @@
+r"""Two bytes more for each item: the length of its residual, and how well its code points there.
+
+Let r be the residual of an item (its vector minus its centre), r̂ what its code says, n = |r| and
+f = ⟨r, r̂⟩ / (n |r̂|).  The residual is taken as s r̂ with
+
+.. math:: s = \frac{n}{|\hat r|} f^{\gamma},
+
+the least-squares scale for γ = 1, and the one of RaBitQ, unbiased if the error has a random
+direction, for γ = −1.  The squared length of the residual is taken as
+
+.. math:: n^2 f^2 + \beta \, n^2 (1 - f^2),
+
+its true length for β = 1, and for β = 0 only what the code can say of it.  γ and β are those with
+the best recall on training rows, where some rows are queries and others the database.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bittern.checks import Float32Array, Float64Array
+from bittern.quantise.stored import Bytes
+
+N_BYTES = 2
+LEVELS = 255
+POWERS = (-1.0, -0.5, 0.0, 0.5, 1.0)  # of γ
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of β
+RANKS = 10  # recall of the ten nearest in the first ten is what counts
+
+
+class Measured(NamedTuple):
+    """Of each item: the length of its residual, and the cosine to what its code says."""
+
+    lengths: Float32Array
+    cosines: Float32Array
+
+
+def measure(residuals: Float32Array, projected: Float32Array, values: Float32Array) -> Measured:
+    """Lengths and cosines of residuals, given their projections and the values of their codes."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+    products = np.einsum("ij,ij->i", projected, values)
+    both = lengths * np.sqrt(np.einsum("ij,ij->i", values, values))
+    cosines = np.divide(products, both, out=np.ones_like(both), where=both > 0)
+    return Measured(lengths, np.clip(cosines, 0, 1))
+
+
+def ranges(found: Measured) -> Float64Array:
+    """The least and the largest log-length and cosine that the bytes can say, ``(2, 2)``."""
+    logs = np.log(found.lengths[found.lengths > 0]) if found.lengths.any() else np.zeros(1)
+    bounds = np.array([[logs.min(), logs.max()], [found.cosines.min(), found.cosines.max()]])
+    margin = 0.1 * (bounds[:, 1] - bounds[:, 0]) + 1e-3  # for rows that were not seen
+    bounds += np.stack([-margin, margin], axis=1)
+    bounds[1] = np.clip(bounds[1], 0.01, 1.0)
+    return bounds
+
+
+def to_bytes(found: Measured, bounds: Float64Array) -> Bytes:
+    """The two bytes of each item; the first one is 0 for a residual of length 0."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(found.lengths)
+    low, high = bounds[0]
+    steps = np.rint((logs - low) / (high - low) * (LEVELS - 1))
+    lengths = np.where(found.lengths > 0, 1 + np.clip(steps, 0, LEVELS - 1), 0)
+    low, high = bounds[1]
+    cosines = np.rint(np.clip((found.cosines - low) / (high - low), 0, 1) * LEVELS)
+    return np.stack([lengths, cosines], axis=1).astype(np.uint8)
+
+
+def from_bytes(rows: Bytes, bounds: Float64Array) -> Measured:
+    """Lengths and cosines that bytes say."""
+    (low, high), (least, most) = bounds
+    lengths = np.exp(low + (rows[:, 0] - 1.0) / (LEVELS - 1) * (high - low))
+    lengths[rows[:, 0] == 0] = 0
+    cosines = least + rows[:, 1] / LEVELS * (most - least)
+    return Measured(lengths.astype(np.float32), cosines.astype(np.float32))
+
+
+def scales(found: Measured, own: Float32Array, power: float) -> Float32Array:
+    """The scale s of each code, whose own squared length is ``own``."""
+    size = np.sqrt(own)
+    ratio = np.divide(found.lengths, size, out=np.zeros_like(size), where=size > 0)
+    return np.asarray(ratio * found.cosines**power, np.float32)
+
+
+def squared_residuals(found: Measured, share: float) -> Float32Array:
+    """The squared length of each residual, as estimated."""
+    squares = np.square(found.cosines)
+    return np.asarray(np.square(found.lengths) * (squares + share * (1 - squares)), np.float32)
+
+
+def recall(distances: Float32Array, true: NDArray[np.intp]) -> float:
+    """The share of the true nearest that are among the first RANKS by estimated distance."""
+    k = min(RANKS, distances.shape[1])
+    first = np.argpartition(distances, k - 1, axis=1)[:, :k]
+    return float((first[:, :, None] == true[:, None, :k]).any(axis=2).mean())

@@ -1,0 +1,75 @@
+"""The trellis against all bit strings, and its levels against what is known of a Gaussian."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from bittern.kernels.trellis import decode_trellis, encode_trellis
+from bittern.quantise.trellis_levels import learn_levels, trellis_levels
+from bittern.quantise.water_filled import lloyd_max
+
+
+def textbook_values(bits, n_bits, scales, levels):
+    """The components of one string of bits, read as the module says."""
+    text, values, place = "0" * 8 + "".join(map(str, bits)), [], 8
+    for b, scale in zip(n_bits, scales, strict=True):
+        place += b
+        values.append(scale * levels[b, int(text[place - 8 : place], 2)])
+    return np.array(values, np.float32)
+
+
+@pytest.mark.parametrize("n_bits", [(1, 1, 1, 1), (2, 1, 3), (5, 4), (3, 1, 2, 1, 3), (1,)])
+def test_the_path_is_the_best_of_all(n_bits):
+    rng = np.random.default_rng(sum(n_bits))
+    levels = rng.standard_normal((6, 256)).astype(np.float32)
+    scales = rng.uniform(0.5, 2, len(n_bits)).astype(np.float32)
+    z = rng.standard_normal((20, len(n_bits))).astype(np.float32)
+    total = sum(n_bits)
+    codes = np.zeros((20, -(-total // 8)), np.uint8)
+    encode_trellis(z, np.array(n_bits), scales, levels, codes)
+    decoded = np.empty_like(z)
+    decode_trellis(codes, np.array(n_bits), scales, levels, decoded)
+    every = np.stack(
+        [textbook_values(bits, n_bits, scales, levels) for bits in product((0, 1), repeat=total)]
+    )
+    best = np.square(z[:, None] - every).sum(axis=2).min(axis=1)
+    np.testing.assert_allclose(np.square(z - decoded).sum(axis=1), best, rtol=1e-5)
+    for row, code in zip(decoded, codes, strict=True):
+        bits = np.unpackbits(code)[:total]
+        np.testing.assert_array_equal(row, textbook_values(bits, n_bits, scales, levels))
+
+
+@pytest.mark.parametrize("n_bits", [1, 2, 3, 4, 5])
+def test_the_levels_leave_less_than_separate_components_and_more_than_the_bound(n_bits):
+    levels, distortions = trellis_levels()
+    z = np.random.default_rng(5).standard_normal((60, 512)).astype(np.float32)
+    every, ones = np.full(512, n_bits), np.ones(512, np.float32)
+    codes = np.zeros((60, 64 * n_bits), np.uint8)
+    encode_trellis(z, every, ones, levels, codes)
+    decoded = np.empty_like(z)
+    decode_trellis(codes, every, ones, levels, decoded)
+    found = np.square(z - decoded).mean()
+    assert 4.0**-n_bits < found < 0.82 * lloyd_max()[n_bits][1]
+    assert found == pytest.approx(distortions[n_bits], rel=0.03)
+
+
+def test_one_and_two_bits_are_within_the_known_gap_of_the_rate_distortion_bound():
+    distortions = trellis_levels()[1]
+    assert 10 * np.log10(distortions[1] / 0.25) < 0.6  # decibels
+    assert 10 * np.log10(distortions[2] / 0.0625) < 1.0
+
+
+def test_levels_can_be_learned_again():
+    levels, distortion = learn_levels(1, n_rounds=8, n_rows=40, seed=3)
+    assert levels.shape == (256,)
+    assert distortion < 0.31
+
+
+def test_lloyd_max_has_the_published_distortions():
+    published = [0.3634, 0.1175, 0.03454, 0.009497, 0.002499]  # 2 to 32 levels, Max (1960)
+    np.testing.assert_allclose([lloyd_max()[b][1] for b in range(1, 6)], published, rtol=3e-3)
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal(200_000)
+    levels, distortion = lloyd_max()[4]
+    assert np.square(z[:, None] - levels).min(axis=1).mean() == pytest.approx(distortion, rel=0.02)
