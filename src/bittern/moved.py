@@ -10,7 +10,7 @@ from functools import partial, wraps
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +61,7 @@ class _MovedFinder:
     ) -> ModuleSpec | None:
         for old, new in MOVED.items():
             if fullname == old or fullname.startswith(f"{old}."):
-                loader = _MovedLoader(new + fullname.removeprefix(old))
+                loader: Any = _MovedLoader(new + fullname.removeprefix(old))
                 # As a package without folders, so that this finder is also asked for submodules;
                 # otherwise Python would load their files a second time.
                 return spec_from_loader(fullname, loader, is_package=True)

@@ -182,6 +182,6 @@ def _harmonic_differences(low: Integers, high: Integers) -> NDArray[np.float64]:
     return total
 
 
-def _correction(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _correction(x: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     s = 1.0 / (x * x)
     return s * (1 / 24 - s * (7 / 960 - s * (31 / 8064 - s * (127 / 30720))))
