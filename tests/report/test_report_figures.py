@@ -2,17 +2,19 @@
 
 import re
 import xml.etree.ElementTree as ET
+from importlib.resources import files
 
 import numpy as np
 import pytest
-from made_records import drawn, protocol_of, records_of, three_methods
+from made_records import CLEAN, drawn, protocol_of, records_of, three_methods
 from matplotlib.cbook import boxplot_stats
 
-from bittern.analysis import summarise, sweep_of
+from bittern.analysis import analyse, summarise, sweep_of
 from bittern.errors import FileError, InputError, UnknownNameError
 from bittern.experiments import Protocol, Records
 from bittern.report import page_of, to_svg, write_figures
 from bittern.report.figures import FIGURES
+from bittern.report.figures.retrieval import classes_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 RECORDS = records_of(three_methods(), spread=0.02)
@@ -251,3 +253,50 @@ def test_a_wrong_name_and_a_wrong_folder_are_told(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(FileError, match="cannot be created"):
         write_figures(RECORDS, tmp_path / "file")
+
+
+# Many classes, and small screens.
+
+
+def of_classes(n_classes):
+    """Two methods on a query of each class, the first class the hardest."""
+    means = np.linspace(0.1, 0.9, n_classes)
+    split = CLEAN | {"class_names": [f"kind {i}" for i in range(n_classes)]}
+    values = {("a", 8): [means], ("b", 8): [means + 0.05]}
+    return records_of(values, query_labels=tuple(range(n_classes)), split=split)
+
+
+def names_in(panel):
+    return re.findall(r">(kind \d+|…)</text>", str(panel.svg))
+
+
+def test_a_chart_of_many_classes_shows_both_ends_and_the_table_has_all():
+    figure = classes_figure(analyse(of_classes(101)))
+    (panel,) = figure.panels
+    assert panel.height < 720  # it was 2,098
+    easiest = [f"kind {i}" for i in range(100, 85, -1)]
+    hardest = [f"kind {i}" for i in range(14, -1, -1)]
+    assert names_in(panel)[::-1] == [*easiest, "…", *hardest]
+    assert str(panel.svg).count("<title>a, kind ") == 30  # marks of each method
+    assert "Of 101 classes, the 15 with the highest and the 15 with the lowest" in figure.caption[0]
+    page = page_of(of_classes(101))
+    table = page[page.index("ap by class, 8 bits") :]
+    assert all(f">kind {i}</th>" in table for i in range(101))
+
+
+@pytest.mark.parametrize("n_classes", [4, 31])
+def test_a_chart_of_a_few_classes_shows_all(n_classes):
+    figure = classes_figure(analyse(of_classes(n_classes)))
+    (panel,) = figure.panels
+    assert len(names_in(panel)) == n_classes and "…" not in names_in(panel)
+    assert "Of " not in figure.caption[0]
+
+
+@pytest.mark.parametrize("chart_width", [480, 560])
+def test_text_of_wide_charts_is_readable_on_a_phone(chart_width):
+    sheet = files("bittern.report.templates").joinpath("page.css").read_text()
+    phone = sheet[sheet.index("@media (max-width: 32rem)") :]
+    own = re.search(rf'"0 0 {chart_width} "\] text {{ font-size: ([\d.]+)px', phone)
+    general = re.search(r"\.wide \.chart text { font-size: ([\d.]+)px", phone)
+    size = float((own or general)[1])
+    assert size * (390 - 2 * 16) / chart_width >= 11  # pixels, beside the page's margins

@@ -148,7 +148,7 @@ class Frame:
             _line(self.x_label, "axis", x=_at(middle), y=self.height - 5, text_anchor="middle"),
             _line(
                 self.y_label,
-                "axis",
+                "axis upright",
                 text_anchor="middle",
                 transform=f"translate(13 {y:.0f}) rotate(-90)",
             ),

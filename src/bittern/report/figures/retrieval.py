@@ -49,6 +49,8 @@ CURVES = {
 }
 MOST_MARKS = 40  # points of a line that are marked
 CLASS_ROW, HEAT_ROW = 20, 30  # pixels
+AT_EACH_END = 15  # classes of a chart, if not all fit
+GAP = None  # in place of the classes between
 ORDERS = {
     "best order of ties": Style("c2", "triangle"),
     "expected": Style("c0", "circle"),
@@ -85,11 +87,17 @@ def classes_figure(analysis: Analysis) -> Figure | None:
     values = [v for one in found for means in (one.means or {}).values() for v in means]
     scale = linear(values, n_ticks=4)
     classes = found[-1].easiest_first
-    panels = [_classes_panel(analysis, one, classes, scale) for one in found]
+    rows = _shown_classes(classes)
+    panels = [_classes_panel(analysis, one, rows, scale) for one in found]
     caption = (
         f"Mean {analysis.main_metric} over the queries of each class in all runs; the class with "
         f"the highest mean at {bits_of(found[-1].n_bits)} is on top."
     )
+    if GAP in rows:
+        caption += (
+            f" Of {len(classes)} classes, the {AT_EACH_END} with the highest and the "
+            f"{AT_EACH_END} with the lowest mean are shown; the tables below have all of them."
+        )
     return Figure(panels, method_styles(analysis), "By class", [caption], has_lines=False)
 
 
@@ -130,11 +138,18 @@ def _curves_panel(
     return frame.draw(label, *drawn)
 
 
+def _shown_classes(classes: Sequence[int]) -> list[int | None]:
+    """All classes, or some from each end with a gap between, so that a chart fits a screen."""
+    if len(classes) <= 2 * AT_EACH_END + 1:
+        return list(classes)
+    return [*classes[:AT_EACH_END], GAP, *classes[-AT_EACH_END:]]
+
+
 def _classes_panel(
-    analysis: Analysis, found: ClassMeans, classes: Sequence[int], scale: Scale
+    analysis: Analysis, found: ClassMeans, classes: Sequence[int | None], scale: Scale
 ) -> Panel:
     rows = list(reversed(classes))
-    names = [analysis.class_name(one) for one in rows]
+    names = ["…" if one is GAP else analysis.class_name(one) for one in rows]
     frame = Frame(
         scale,
         ordinal(names),
