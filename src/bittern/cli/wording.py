@@ -34,7 +34,7 @@ CALLS = {
 }
 OWNER = re.compile(rf"(?:{'|'.join(OWNERS)}): ")
 SUBJECT = re.compile(r"(?:[a-z]+: )?([A-Za-z]\w*)(?= must | needs | and )")
-ARGUMENT = re.compile(r"(?<![\w'\"./-])([a-z]+_\w+)(?:(=)|(?![\w'\"/.(-]))")
+ARGUMENT = re.compile(r"(?<![\w'\"./-])([a-z]+_\w+)(?:(=)|(?![\w'\"/.(:-]))")
 
 
 def in_command_words(message: str, command: Any) -> str:
