@@ -193,7 +193,7 @@ def test_ctrl_c_leaves_nothing(here, run, monkeypatch):
         ("fit --vectors known.npz --force -o known.npz", "known.npz: would be overwritten"),
         ("encode m.npz --vectors two.npz --key hsv -o x.npz", "has rows of 4 numbers, but itq"),
         ("encode m.npz --vectors m.npz -o x.npz", "m.npz: is a fitted model, not a file of"),
-        ("encode known.npz --vectors plain.npy -o x.npz", "known.npz: not a model"),
+        ("encode known.npz --vectors plain.npy -o x.npz", "known.npz: is not a saved model"),
         ("encode m.npz --vectors plain.npy -o x.txt", "codes are saved as .npz or .npy"),
         ("encode m.npz --images plain.npy -o x.npz", "itq hashes vectors of one kind"),
         ("index create x --from plain.npy --hasher m.npz --bits 9", "m.npz: makes codes of 8 bits"),

@@ -545,7 +545,10 @@ def test_the_help_names_every_metric_and_option():
         ((*PAIR, "--bits", 0, *LABELLED), ["q.npy: holds codes of 12 bits, not 0"]),
         (("q-bytes.npy", "d-bytes.npy", "--bits", 0, *LABELLED), ["between 1 and 4096, got 0"]),
         (("q-words.npy", "d-words.npy", "--bits", 0, *LABELLED), ["between 1 and 4096, got 0"]),
-        (("q-bytes.npy", "d-bytes.npy", "--bits", 9, *LABELLED), ["beyond n_bits=9"]),
+        (
+            ("q-bytes.npy", "d-bytes.npy", "--bits", 9, *LABELLED),
+            ["q-bytes.npy: words has bits set beyond --bits 9"],
+        ),
         (
             ("q-saved.npz", "d-saved.npz", "--bits", 9, *LABELLED),
             ["q-saved.npz: holds codes of 12"],
@@ -567,7 +570,7 @@ def test_the_help_names_every_metric_and_option():
             ["5 queries, q.npy has 9"],
         ),
         (("q.npy", "--query-labels", "five.npy"), ["is for 5 queries, q.npy has 9 codes"]),
-        ((*PAIR, "--relevance", "nan.npy"), ["gains must be whole numbers"]),
+        ((*PAIR, "--relevance", "nan.npy"), ["--relevance must be whole numbers"]),
         ((*PAIR, "--relevance", "q.npy"), ["is for 12 items, d.npy has 40 codes"]),
         ((*PAIR, "--relevance", "five.npy"), ["must be 2-D (n_queries, n_database)"]),
         (
@@ -632,7 +635,7 @@ def no_work(monkeypatch):
     def work(*_, **__):
         raise AssertionError("the work began before the mistake was found")
 
-    monkeypatch.setattr(evaluate, "_count_codes", work)
+    monkeypatch.setattr(evaluate, "count_systems", work)
     monkeypatch.setattr("bittern.cli.demo.run_demo", work)
 
 
@@ -698,7 +701,7 @@ def test_too_little_memory_names_the_way_out(bittern, monkeypatch):
     def work(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(evaluate, "_count_codes", work)
+    monkeypatch.setattr(evaluate, "count_systems", work)
     assert_refused(bittern("evaluate", *PAIR, *LABELLED), "not enough memory", "shards")
 
 
@@ -707,7 +710,7 @@ def test_a_mistake_of_ours_keeps_its_traceback(data, monkeypatch):
     def work(*_, **__):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(evaluate, "_count_codes", work)
+    monkeypatch.setattr(evaluate, "count_systems", work)
     monkeypatch.chdir(data.folder)
     monkeypatch.setattr(sys, "argv", ["bittern", "evaluate", *PAIR, *LABELLED])
     with pytest.raises(ZeroDivisionError):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import check_labels, row_blocks
 from bittern.codes import MAX_BITS, BitOrder, Codes, check_bitorder
-from bittern.errors import FileError
+from bittern.errors import FileError, InputError
 from bittern.io.arrays import (
     CLASS_NAMES,
     IDS,
@@ -290,10 +290,14 @@ def _packed(
     array: NDArray[Any], n_bits: int | None, bitorder: BitOrder, path: str | os.PathLike[str]
 ) -> Codes:
     """Codes from booleans, one column per bit; from bytes; or from words."""
-    if array.dtype == np.uint8:
-        return Codes.from_packed(array, n_bits, bitorder)
-    if array.dtype == np.uint64:
-        return Codes(np.ascontiguousarray(array), 64 * array.shape[1] if n_bits is None else n_bits)
+    try:
+        if array.dtype == np.uint8:
+            return Codes.from_packed(array, n_bits, bitorder)
+        if array.dtype == np.uint64:
+            length = 64 * array.shape[1] if n_bits is None else n_bits
+            return Codes(np.ascontiguousarray(array), length)
+    except InputError as error:
+        raise FileError(f"{path}: {str(error).removeprefix('Codes: ')}") from None
     if n_bits not in (None, array.shape[1]):
         raise FileError(f"{path}: holds codes of {array.shape[1]} bits, not {n_bits}.")
     return Codes.from_bits(array)

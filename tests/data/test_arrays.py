@@ -248,7 +248,7 @@ def test_files_that_are_none_are_refused(tmp_path):
     with pytest.raises(FileError, match="no such file"):
         ARRAYS.load(tmp_path / "a.npz")
     (tmp_path / "a.txt").write_text("1,2")
-    with pytest.raises(FileError, match=r"a\.txt: is text, not a file of arrays \(\.npy, \.npz, "):
+    with pytest.raises(FileError, match=r"a\.txt: is text; give arrays as \.npy, \.npz, \.pt"):
         ARRAYS.load(tmp_path / "a.txt")
     np.savez(tmp_path / "a.npz", a=X)
     np.save(tmp_path / "b.npy", X)

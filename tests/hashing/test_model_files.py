@@ -38,7 +38,7 @@ def test_a_truncated_file_is_refused_at_every_length(model):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda head, arrays: head.update(format="other"), "not a model that save"),
+        (lambda head, arrays: head.update(format="other"), "is not a saved model"),
         (lambda head, arrays: head.update(version=99), "another version"),
         (lambda head, arrays: head["model"].update(hasher="md5"), "no hasher is called 'md5'"),
         (lambda head, arrays: arrays.pop("learned.projection_"), "not a readable model"),
@@ -65,7 +65,7 @@ def test_a_changed_file_is_refused(model, change, says):
 
 def test_other_files_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.ones(3))
-    with pytest.raises(bt.FileError, match="not a model that save"):
+    with pytest.raises(bt.FileError, match="is not a saved model"):
         load(tmp_path / "a.npz")
     (tmp_path / "b.npz").write_text("hello")
     with pytest.raises(bt.FileError, match=r"b\.npz"):

@@ -277,7 +277,7 @@ def test_an_index_of_another_kind_is_refused(tmp_path):
     with pytest.raises(bt.FileError, match="kind 'flat', which MultiIndex cannot read"):
         bt.MultiIndex.load(tmp_path / "flat")
     codes_of(bits_of(3, 8)).save(tmp_path / "codes.npz")
-    with pytest.raises(bt.FileError, match="not an index that save"):
+    with pytest.raises(bt.FileError, match="is not a saved index"):
         bt.FlatIndex.load(tmp_path / "codes.npz")
     (tmp_path / "text").write_text("no index")
     with pytest.raises(bt.FileError, match="not a readable"):

@@ -34,7 +34,7 @@ CALLS = {
 }
 OWNER = re.compile(rf"(?:{'|'.join(OWNERS)}): ")
 SUBJECT = re.compile(r"(?:[a-z]+: )?([A-Za-z]\w*)(?= must | needs | and )")
-ARGUMENT = re.compile(r"(?<![\w'\"./-])([a-z]+_\w+)(?![\w'\"/.(-])")
+ARGUMENT = re.compile(r"(?<![\w'\"./-])([a-z]+_\w+)(?:(=)|(?![\w'\"/.(:-]))")
 
 
 def in_command_words(message: str, command: Any) -> str:
@@ -46,11 +46,17 @@ def in_command_words(message: str, command: Any) -> str:
     for call, (needed, instead) in CALLS.items():
         if needed in options:
             text = text.replace(call, instead)
-    text = ARGUMENT.sub(lambda match: options.get(match[1], match[1]), text)
+    text = ARGUMENT.sub(lambda match: _named(match, options), text)
     subject = SUBJECT.match(text)
     if subject and subject[1] in options:
         text = text[: subject.start(1)] + options[subject[1]] + text[subject.end(1) :]
     return text
+
+
+def _named(match: re.Match[str], options: dict[str, str]) -> str:
+    """The option of an argument, with its value as it is typed; or the match as it is."""
+    name, equals = match.groups()
+    return f"{options[name]}{' ' if equals else ''}" if name in options else match[0]
 
 
 def find_command(group: Any, words: Sequence[str]) -> Any:
