@@ -175,6 +175,15 @@ def test_the_results_name_protocols_that_come_with_the_package():
     assert set(named) <= set(shipped())
 
 
+def test_the_scores_on_the_page_about_evaluation_are_what_it_prints(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    made, command, shown = blocks_of(ROOT / "docs" / "evaluate.md")[:3]
+    exec(made[1], {})
+    code, out, _ = run(*shlex.split(command[1])[1:])
+    assert code == 0 and shown[0] == "text"
+    assert [line.rstrip() for line in out.splitlines()] == shown[1].splitlines()
+
+
 def test_the_files_of_the_formats_are_as_described(tmp_path):
     codes = bt.Codes.from_bits(np.eye(4, dtype=bool))
     bt.FlatIndex(codes).save(tmp_path / "index.npz")
