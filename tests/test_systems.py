@@ -264,8 +264,8 @@ def test_the_page_runs_as_it_is_typed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[1] / "docs" / "comparing-systems.md").read_text()
     (python,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    (command,) = re.findall(r"^```\n(bittern .*?)^```", page, re.MULTILINE | re.DOTALL)
-    (shown,) = re.findall(r"^```\n(method .*?)^```", page, re.MULTILINE | re.DOTALL)
+    (command,) = re.findall(r"^```bash\n(bittern .*?)^```", page, re.MULTILINE | re.DOTALL)
+    (shown,) = re.findall(r"^```text\n(method .*?)^```", page, re.MULTILINE | re.DOTALL)
     exec(python, {})
     monkeypatch.setattr(sys, "argv", command.split())
     with pytest.raises(SystemExit):
