@@ -43,7 +43,7 @@ def vectors_and_labels():
 def test_the_chain_of_the_page_runs_as_it_is_typed(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     (python,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    chain, _ = re.findall(r"^```\n(bittern.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    chain, _ = re.findall(r"^```bash\n(bittern.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     exec(python, {})
     said = []
     for line in chain.splitlines():
@@ -65,7 +65,7 @@ def test_the_chain_of_the_page_runs_as_it_is_typed(tmp_path, monkeypatch, run):
 def test_images_and_texts_chain_as_on_the_page(here, run):
     np.save("images.npy", np.load("plain.npy"))
     Path("labels.txt").write_text("\n".join(map(str, np.load("labels.npy"))))
-    _, chain = re.findall(r"^```\n(bittern.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    _, chain = re.findall(r"^```bash\n(bittern.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     for line in chain.replace("--bits 32", "--bits 3").splitlines():
         code, _, err = run(*shlex.split(line)[1:])
         assert code == 0, f"{line}: {err}"
