@@ -32,12 +32,12 @@ COMPLETION = "_BITTERN_COMPLETE"  # the variable by which typer's completion ask
 class PlainGroup(TyperGroup):
     """A group of commands that lists them as plain text, because rich takes 0.1 s to load."""
 
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:
+    def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help of the group."""
         self.rich_markup_mode = None
         super().format_help(ctx, formatter)
 
-    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the name and the summary of each command, wrapped and never cut."""
         listed = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [(name, one.get_short_help_str(LONGEST)) for name, one in listed if one is not None]
