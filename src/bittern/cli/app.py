@@ -32,6 +32,13 @@ COMPLETION = "_BITTERN_COMPLETE"  # the variable by which typer's completion ask
 class PlainGroup(TyperGroup):
     """A group of commands that lists them as plain text, because rich takes 0.1 s to load."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; without any, show the help and fail."""
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help of the group."""
         self.rich_markup_mode = None
