@@ -64,8 +64,8 @@ def sync(
     moved_from = None if before is None or not is_main else before.root
     if not origin.root.is_dir() and not allow_empty:
         raise InputError(
-            f"{origin.root}: no such folder; if it has moved, name its new place; --allow-empty "
-            "(allow_empty=True) removes all its items."
+            f"{origin.root}: no such folder; if it has moved, name its new place; "
+            "--allow-empty removes all its items."
         )
     listed = _listed(collection, origin)
     rereads = is_main and before is not None and _rereads_exif(before, listed.origin)
@@ -73,7 +73,7 @@ def sync(
     if plan.known and not listed.names and not allow_empty:
         raise InputError(
             f"{origin.root}: has no images, so that all {len(plan.known):,} items would be "
-            "removed; --allow-empty (allow_empty=True) removes them."
+            "removed; --allow-empty removes them."
         )
     if dry_run:
         return plan.changes(listed.left_out)
