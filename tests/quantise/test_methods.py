@@ -34,7 +34,7 @@ def test_rabitq_is_unbiased_over_rotations(rows):
     few, query = rows[:400], rows[1000:1001]
     true = np.square(few - query).sum(axis=1)
     found = [
-        RaBitQ(8, random_state=seed).fit(few) for seed in range(40)
+        RaBitQ(8, random_state=seed).fit(few) for seed in range(20)
     ]  # 48 bits hold all 32 dimensions
     estimates = np.stack([one.distances(query, one.encode(few))[0] for one in found])
     error = (estimates.mean(axis=0) - true).mean() / true.mean()
@@ -128,22 +128,22 @@ def test_a_correction_is_kept_only_where_it_finds_more(rows):
 def test_centres_help_rows_in_clusters():
     rng = np.random.default_rng(2)
     middles = rng.standard_normal((200, 16)) * 5
-    rows = (middles[rng.integers(200, size=4000)] + rng.standard_normal((4000, 16))).astype("f4")
+    rows = (middles[rng.integers(200, size=1500)] + rng.standard_normal((1500, 16))).astype("f4")
     assert len(TCQ(6).fit(rows).centres_) == 256
 
 
 @pytest.mark.parametrize("kind", [PQ, OPQ, RQ])
 def test_codewords_are_those_of_faiss(kind, rows):
     faiss = pytest.importorskip("faiss")
-    quantiser = kind(4).fit(rows[:800])
+    quantiser = kind(2).fit(rows[:800])
     codes = quantiser.encode(rows[:200]).bytes
     if kind is RQ:
-        theirs = faiss.ResidualQuantizer(32, 4, 8)
+        theirs = faiss.ResidualQuantizer(32, 2, 8)
         faiss.copy_array_to_vector(quantiser.codewords_.ravel(), theirs.codebooks)
         theirs.is_trained = True
         decoded = theirs.decode(codes)
     else:
-        theirs = faiss.ProductQuantizer(quantiser.codewords_.shape[2] * 4, 4, 8)
+        theirs = faiss.ProductQuantizer(quantiser.codewords_.shape[2] * 2, 2, 8)
         faiss.copy_array_to_vector(quantiser.codewords_.ravel(), theirs.centroids)
         projected = np.ascontiguousarray(quantiser._projected(rows[:200]))
         np.testing.assert_array_equal(theirs.compute_codes(projected), codes)

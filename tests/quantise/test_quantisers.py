@@ -8,7 +8,7 @@ import bittern as bt
 from bittern.errors import FileError, InputError, NotFittedError
 from bittern.quantise import QUANTISERS, QuantisedCodes
 
-SIZES = {"float16": None, "int8": None, "sign": None, "rq": 2}
+SIZES = {"float16": None, "int8": None, "sign": None, "rq": 2, "pq": 4}
 FAST = {"tcq": {"centres": False}, "water-filled": {"centres": False}}
 
 
