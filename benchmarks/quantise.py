@@ -1,7 +1,7 @@
 """Quantisers: recall against bytes, all methods on the same rows.
 
     python benchmarks/quantise.py [--root DATA] [--cells FOLDER] [--jobs J]
-        [--write docs/results/quantise.md]
+        [--write FILE.md]
 
 Models are trained on 20,000 rows, 20,000 others are searched, and 500 others are queries.  Recall
 is that of the ten nearest by full vectors among the first ten, and among the first forty, which is

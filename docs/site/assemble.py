@@ -56,7 +56,6 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "results/evidence",
         "results/crossmodal",
         "results/hashing",
-        "results/quantise",
         "results/speed",
     ),
     "Project": ("architecture", "contributing", "changelog", "references"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,21 @@ class ComponentQuantiser(CorrectedQuantiser):
     axes_: Float32Array  # (dim, k), of the components that have bits
     n_bits_: NDArray[np.int64]  # (k,)
     scales_: Float32Array  # (k,), standard deviations
+
+    def __init__(
+        self,
+        n_bytes: int = 32,
+        *,
+        metric: str = "euclidean",
+        centres: Any = "auto",
+        correction: Any = "auto",
+        random_state: int | None = 0,
+    ):
+        self.n_bytes = n_bytes
+        self.metric = metric
+        self.centres = centres
+        self.correction = correction
+        self.random_state = random_state
 
     @property
     @abstractmethod

@@ -23,7 +23,13 @@ class _CodewordQuantiser(Quantiser):
     """One byte names one of 256 codewords; FAISS learns them, from the extra ``io``."""
 
     codewords_: Float32Array
-    n_bytes: int
+
+    def __init__(
+        self, n_bytes: int = 16, *, metric: str = "euclidean", random_state: int | None = 0
+    ):
+        self.n_bytes = n_bytes
+        self.metric = metric
+        self.random_state = random_state
 
     def _learn(self, X: Float32Array, draw: np.random.Generator) -> None:
         check_count(self.n_bytes, f"{self._title}: n_bytes")
@@ -48,13 +54,6 @@ class PQ(_CodewordQuantiser):
     """
 
     name = "pq"
-
-    def __init__(
-        self, n_bytes: int = 16, *, metric: str = "euclidean", random_state: int | None = 0
-    ):
-        self.n_bytes = n_bytes
-        self.metric = metric
-        self.random_state = random_state
 
     def _learn_codewords(self, faiss: Any, X: Float32Array, seed: int) -> None:
         self._learn_parts(faiss, self._padded(X), seed)
@@ -124,13 +123,6 @@ class RQ(_CodewordQuantiser):
     """
 
     name = "rq"
-
-    def __init__(
-        self, n_bytes: int = 16, *, metric: str = "euclidean", random_state: int | None = 0
-    ):
-        self.n_bytes = n_bytes
-        self.metric = metric
-        self.random_state = random_state
 
     def _learn_codewords(self, faiss: Any, X: Float32Array, seed: int) -> None:
         rq = self._coder(faiss, X.shape[1])

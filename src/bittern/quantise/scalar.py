@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from bittern.checks import Float32Array, check_count
@@ -12,54 +14,10 @@ from bittern.quantise.stored import Bytes
 STEPS = 255
 
 
-class Int8(Quantiser):
-    """Each number as one of 256 values between the least and the largest of its column.
+class _FirstColumns(Quantiser):
+    """Keeps the first columns, as many as fit in ``n_bytes``; all if that is None."""
 
-    ``n_bytes`` keeps the first columns only, for embeddings whose first numbers matter most; None
-    keeps all.  Numbers beyond those of the training rows are clipped.
-    """
-
-    name = "int8"
-
-    low_: Float32Array  # (k,)
-    step_: Float32Array  # (k,)
-
-    def __init__(
-        self,
-        n_bytes: int | None = None,
-        *,
-        metric: str = "euclidean",
-        random_state: int | None = 0,
-    ):
-        self.n_bytes = n_bytes
-        self.metric = metric
-        self.random_state = random_state
-
-    def _learn(self, X: Float32Array, draw: np.random.Generator) -> None:
-        k = first_columns(self.n_bytes, X.shape[1], 8, self._title)
-        self.centres_ = np.zeros((1, X.shape[1]), np.float32)
-        self.low_ = X[:, :k].min(axis=0)
-        self.step_ = (X[:, :k].max(axis=0) - self.low_) / STEPS
-
-    def _projected(self, X: Float32Array) -> Float32Array:
-        return X[:, : len(self.low_)]
-
-    def _unprojected(self, values: Float32Array) -> Float32Array:
-        return np.pad(values, ((0, 0), (0, self.n_features_in_ - values.shape[1])))
-
-    def _payload(self, residuals: Float32Array) -> Bytes:
-        gaps = self._projected(residuals) - self.low_
-        steps = np.divide(gaps, self.step_, out=np.zeros_like(gaps), where=self.step_ > 0)
-        return np.clip(np.rint(steps), 0, STEPS).astype(np.uint8)
-
-    def _values(self, payload: Bytes) -> Float32Array:
-        return self.low_ + payload * self.step_
-
-
-class Float16(Quantiser):
-    """Each number in 16-bit floating point; ``n_bytes`` keeps the first columns only."""
-
-    name = "float16"
+    bits_each: ClassVar[int]  # of a number
 
     n_columns_: int
 
@@ -76,13 +34,48 @@ class Float16(Quantiser):
 
     def _learn(self, X: Float32Array, draw: np.random.Generator) -> None:
         self.centres_ = np.zeros((1, X.shape[1]), np.float32)
-        self.n_columns_ = first_columns(self.n_bytes, X.shape[1], 16, self._title)
+        self.n_columns_ = first_columns(self.n_bytes, X.shape[1], self.bits_each, self._title)
 
     def _projected(self, X: Float32Array) -> Float32Array:
         return X[:, : self.n_columns_]
 
     def _unprojected(self, values: Float32Array) -> Float32Array:
         return np.pad(values, ((0, 0), (0, self.n_features_in_ - values.shape[1])))
+
+
+class Int8(_FirstColumns):
+    """Each number as one of 256 values between the least and the largest of its column.
+
+    ``n_bytes`` keeps the first columns only, for embeddings whose first numbers matter most; None
+    keeps all.  Numbers beyond those of the training rows are clipped.
+    """
+
+    name = "int8"
+    bits_each = 8
+
+    low_: Float32Array  # (k,)
+    step_: Float32Array  # (k,)
+
+    def _learn(self, X: Float32Array, draw: np.random.Generator) -> None:
+        super()._learn(X, draw)
+        kept = self._projected(X)
+        self.low_ = kept.min(axis=0)
+        self.step_ = (kept.max(axis=0) - self.low_) / STEPS
+
+    def _payload(self, residuals: Float32Array) -> Bytes:
+        gaps = self._projected(residuals) - self.low_
+        steps = np.divide(gaps, self.step_, out=np.zeros_like(gaps), where=self.step_ > 0)
+        return np.clip(np.rint(steps), 0, STEPS).astype(np.uint8)
+
+    def _values(self, payload: Bytes) -> Float32Array:
+        return self.low_ + payload * self.step_
+
+
+class Float16(_FirstColumns):
+    """Each number in 16-bit floating point; ``n_bytes`` keeps the first columns only."""
+
+    name = "float16"
+    bits_each = 16
 
     def _payload(self, residuals: Float32Array) -> Bytes:
         with np.errstate(over="ignore"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bittern.checks import Float32Array, Float64Array, row_blocks
@@ -37,21 +35,6 @@ class TCQ(ComponentQuantiser):
     """
 
     name = "tcq"
-
-    def __init__(
-        self,
-        n_bytes: int = 32,
-        *,
-        metric: str = "euclidean",
-        centres: Any = "auto",
-        correction: Any = "auto",
-        random_state: int | None = 0,
-    ):
-        self.n_bytes = n_bytes
-        self.metric = metric
-        self.centres = centres
-        self.correction = correction
-        self.random_state = random_state
 
     @property
     def _distortions(self) -> Float64Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -23,21 +22,6 @@ class WaterFilled(ComponentQuantiser):
     """
 
     name = "water-filled"
-
-    def __init__(
-        self,
-        n_bytes: int = 32,
-        *,
-        metric: str = "euclidean",
-        centres: Any = "auto",
-        correction: Any = "auto",
-        random_state: int | None = 0,
-    ):
-        self.n_bytes = n_bytes
-        self.metric = metric
-        self.centres = centres
-        self.correction = correction
-        self.random_state = random_state
 
     @property
     def _distortions(self) -> Float64Array:
