@@ -151,7 +151,7 @@ MISTAKES = [
     ("encode both.npz --vectors x.npy -o o.npz", "both.npz: is not a saved"),
     (
         "encode image.npy --vectors x.npy -o o.npz",
-        "image.npy: not a readable .npy or .npz file",
+        "image.npy: not a readable .npy or .npz file (it is a PNG image)",
     ),
     ("index add c.bittern --from x3.npy", "rows have 3 numbers, but itq was fitted on rows of 384"),
     ("index add c.bittern --from image.npy", "image.npy: is a PNG image"),

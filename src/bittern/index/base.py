@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_array, check_count, check_type
+from bittern.checks import check_count, check_type
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.index import index_file
 from bittern.index.hits import FAR, NONE, Hits
-from bittern.index.items import IndexedItems
+from bittern.index.items import IndexedItems, Where
 from bittern.kernels import small
 from bittern.parallel import available_threads
 
@@ -23,7 +22,6 @@ Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 Nearest = tuple[NDArray[np.int64], NDArray[np.int32]]  # rows, distances
 Within = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]  # offsets, rows, distances
-Where = ArrayLike | Iterable[int]
 
 
 class Index(ABC):
@@ -75,7 +73,7 @@ class Index(ABC):
         k = check_count(k, f"{self._title}: k")
         self._check_queries(queries)
         n_threads = available_threads(n_threads)
-        allowed, n_allowed = self._allowed(where)
+        allowed, n_allowed = self._items.allowed(where, self._title)
         k = min(k, n_allowed)
         if k == 0 or len(queries) == 0:
             shape = len(queries), k
@@ -99,7 +97,7 @@ class Index(ABC):
         radius = check_count(radius, f"{self._title}: radius", least=0)
         self._check_queries(queries)
         n_threads = available_threads(n_threads)
-        allowed, n_allowed = self._allowed(where)
+        allowed, n_allowed = self._items.allowed(where, self._title)
         if n_allowed == 0 or len(queries) == 0:
             none = np.empty(0, np.int64), np.empty(0, np.int32)
             return Hits(*none, np.zeros(len(queries) + 1, np.int64))
@@ -192,22 +190,6 @@ class Index(ABC):
         """Take what :meth:`_arrays` gave; a ValueError if it does not fit the rows."""
         if arrays:
             raise ValueError(f"{self._title} has no use for {sorted(arrays)}")
-
-    def _allowed(self, where: Where | None) -> tuple[Mask | None, int]:
-        """Which rows may be found, None if all may, and their number."""
-        if where is None:
-            return self._items.alive, len(self)
-        if isinstance(where, set | frozenset | range):
-            where = np.fromiter(where, np.int64, len(where))
-        w = check_array(where, f"{self._title}: where")
-        if w.ndim != 1 or (w.dtype.kind not in "biu" and w.size):
-            raise InputError(
-                f"{self._title}: where must be a boolean mask or ids, 1-D, "
-                f"got {w.dtype} of shape {w.shape}."
-            )
-        is_mask = w.dtype == bool
-        mask = self._items.mask_over_all(w, self._title) if is_mask else self._items.mask_of(w)
-        return mask, int(np.count_nonzero(mask))
 
     def _is_small(self, queries: Words) -> bool:
         """Whether NumPy answers these queries before the kernels would be loaded."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from bittern.errors import InputError
 Array = TypeVar("Array", bound=NDArray[Any])
 LARGEST = np.iinfo(np.int64).max
 RECENT = 1024  # ids that are looked up one by one before all are sorted again
+Where = ArrayLike | Iterable[int]
 PART = 1 << 20  # ids that are checked at a time
 
 
@@ -131,7 +133,26 @@ class IndexedItems:
             rows[(rows >= 0) & self._dead[rows]] = -1
         return rows
 
-    def mask_over_all(self, mask: NDArray[np.bool_], owner: str) -> NDArray[np.bool_]:
+    def allowed(self, where: Where | None, owner: str) -> tuple[NDArray[np.bool_] | None, int]:
+        """Which rows may be found, None if all may, and their number.
+
+        ``where`` is a boolean mask over the items in their order, or ids, of which unknown ones
+        match nothing.
+        """
+        if where is None:
+            return self.alive, self.n_alive
+        if isinstance(where, set | frozenset | range):
+            where = np.fromiter(where, np.int64, len(where))
+        w = check_array(where, f"{owner}: where")
+        if w.ndim != 1 or (w.dtype.kind not in "biu" and w.size):
+            raise InputError(
+                f"{owner}: where must be a boolean mask or ids, 1-D, "
+                f"got {w.dtype} of shape {w.shape}."
+            )
+        mask = self._mask_over_all(w, owner) if w.dtype == bool else self._mask_of(w)
+        return mask, int(np.count_nonzero(mask))
+
+    def _mask_over_all(self, mask: NDArray[np.bool_], owner: str) -> NDArray[np.bool_]:
         """A mask over all rows, from one over those not removed."""
         if len(mask) != self.n_alive:
             raise InputError(
@@ -144,7 +165,7 @@ class IndexedItems:
         whole[whole] = mask
         return whole
 
-    def mask_of(self, ids: NDArray[Any]) -> NDArray[np.bool_]:
+    def _mask_of(self, ids: NDArray[Any]) -> NDArray[np.bool_]:
         """The mask of the rows of these ids; unknown ids match nothing."""
         mask = np.zeros(self._n, np.bool_)
         rows = self.rows_of(ids.astype(np.int64))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from bittern.checks import check_array, check_count, check_same_length, check_type
 from bittern.errors import InputError
 from bittern.index.hits import NONE, Hits
-from bittern.index.items import IndexedItems
+from bittern.index.items import IndexedItems, Where
 from bittern.index.rerank import rerank
 from bittern.io.files import reading
 from bittern.io.npz import read_arrays, write_arrays
@@ -63,7 +63,7 @@ class QuantisedIndex:
         """Remove the items with these ids; fails and removes none if an id is unknown."""
         self._items.remove(ids, self._title)
 
-    def search(self, queries: Any, k: int, *, where: ArrayLike | None = None) -> Hits:
+    def search(self, queries: Any, k: int, *, where: Where | None = None) -> Hits:
         """The k nearest items of each query vector, or all of them if there are fewer.
 
         ``where`` restricts the search to some items: a boolean mask over the items in their order,
@@ -71,8 +71,8 @@ class QuantisedIndex:
         """
         k = check_count(k, f"{self._title}: k")
         scorer = self.quantiser.scorer(queries)
-        allowed = self._allowed(where)
-        k = min(k, len(self) if allowed is None else int(np.count_nonzero(allowed)))
+        allowed, n_allowed = self._items.allowed(where, self._title)
+        k = min(k, n_allowed)
         nearest = np.full((len(scorer), k), np.inf, np.float32)
         rows = np.full((len(scorer), k), NONE, np.int64)
         if k:
@@ -124,16 +124,6 @@ class QuantisedIndex:
     def __repr__(self) -> str:
         return f"<{self._title} of {len(self):,} items of {self.quantiser.n_bytes_} bytes>"
 
-    def _allowed(self, where: ArrayLike | None) -> NDArray[np.bool_] | None:
-        if where is None:
-            return self._items.alive
-        w = check_array(list(where) if isinstance(where, set | range) else where, "where")
-        if w.ndim != 1 or (w.dtype.kind not in "biu" and w.size):
-            raise InputError(f"{self._title}: where must be a boolean mask or ids, 1-D.")
-        if w.dtype == bool:
-            return self._items.mask_over_all(w, self._title)
-        return self._items.mask_of(w)
-
     @property
     def _title(self) -> str:
         return type(self).__name__
@@ -152,7 +142,7 @@ class RescoredIndex:
                 f"rescore: vectors must be rows of {dim} numbers, got {self.vectors.shape}."
             )
 
-    def search(self, queries: Any, k: int, *, where: ArrayLike | None = None) -> Hits:
+    def search(self, queries: Any, k: int, *, where: Where | None = None) -> Hits:
         """The k nearest of the ``factor * k`` candidates, by the distance of full vectors."""
         k = check_count(k, "rescore: k")
         candidates = self.index.search(queries, self.factor * k, where=where)

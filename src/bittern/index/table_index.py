@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from bittern.checks import check_count, check_type
 from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.index.base import Index, Mask, Nearest, Where, Within, Words
+from bittern.index.base import Index, Mask, Nearest, Within, Words
 from bittern.index.hash_tables import MOST_KEY_BITS, Buckets, Tables, look_up_blocks
 from bittern.index.hits import FAR, NONE, Hits
+from bittern.index.items import Where
 from bittern.parallel import run_blocks
 
 # Query, distance and row in one number, which sorts by them in this order.
