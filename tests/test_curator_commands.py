@@ -45,7 +45,7 @@ def made(photos, run):
 def test_what_is_left_out_is_named(photos, made):
     out, err = made
     fitted = "itq was fitted on 8 of them"
-    assert out.endswith(f"p.bittern: 8 items of 8 bits, 1 images skipped; {fitted}.\n")
+    assert out.endswith(f"p.bittern: 8 items of 8 bits, 1 image skipped; {fitted}.\n")
     assert "1 image that cannot be read:\n" in err and "broken.jpg: not a readable image" in err
     assert "1 file that is not an image:\n  notes.txt" in err
     assert "photos.csv, line 4: there is no image 'gone.png'" in err

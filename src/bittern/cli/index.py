@@ -120,7 +120,8 @@ def create_index(
             random_state=random_state,
             skip_broken=on_error is OnError.skip,
         )
-    n_skipped = f", {built.n_skipped:,} images skipped" if built.n_skipped else ""
+    images = "image" if built.n_skipped == 1 else "images"
+    n_skipped = f", {built.n_skipped:,} {images} skipped" if built.n_skipped else ""
     made = f"; {hasher} encoded them" if hasher is not None else ""
     if built.n_fitted:
         assert recipe.hasher is not None
