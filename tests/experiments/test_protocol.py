@@ -162,6 +162,8 @@ def test_only_some_cells():
         "itq",
     }
     assert len(select_cells(cells, ["run=1"])) == 5
+    both = select_cells(cells, ["method=lsh", "bits=8", "method=itq"])
+    assert both == select_cells(cells, ["method=lsh,itq", "bits=8"])
     for wish, says in [
         ("lsh", "--only takes KEY=VALUE, for example method=itq"),
         ("method=lhs", "no method is called 'lhs'"),

@@ -128,8 +128,8 @@ def trials_of(protocol: Protocol, cells: Sequence[Cell] | None = None) -> list[T
 
 
 def select_cells(cells: list[Cell], wanted: Sequence[str]) -> list[Cell]:
-    """The cells that match every condition: ``method=itq,lsh``, ``bits=32``, ``run=0``."""
-    selected = cells
+    """The cells that match: ``method=itq,lsh`` and ``bits=32``; values of one key add up."""
+    accepted: dict[str, set[str]] = {}
     for condition in wanted:
         key, _, listed = condition.partition("=")
         if key not in KEYS or not listed:
@@ -143,7 +143,8 @@ def select_cells(cells: list[Cell], wanted: Sequence[str]) -> list[Cell]:
         values = [listed] if is_label else [value.strip() for value in listed.split(",")]
         for value in values:
             known[value]
-        selected = [cell for cell in selected if _text(cell, key) in values]
+        accepted.setdefault(key, set()).update(values)
+    selected = [c for c in cells if all(_text(c, key) in accepted[key] for key in accepted)]
     if wanted and not selected:
         raise InputError(f"--only: no cell matches all of {', '.join(wanted)}.")
     return selected
