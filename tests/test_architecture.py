@@ -23,7 +23,7 @@ STAGES = [
     ["data"],
     ["networks", "features", "hashing", "quantise"],
     ["index", "tables"],
-    ["fusion"],
+    ["fusion", "scale"],
     ["store"],
     ["experiments", "analysis"],
     ["report"],

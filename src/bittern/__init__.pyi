@@ -11,6 +11,7 @@ from . import metrics as metrics
 from . import networks as networks
 from . import quantise as quantise
 from . import report as report
+from . import scale as scale
 from . import store as store
 from . import tables as tables
 from .codes import Codes as Codes

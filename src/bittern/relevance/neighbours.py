@@ -93,20 +93,34 @@ def nearest(
     query_vectors: ArrayLike, database_vectors: ArrayLike, k: int, metric: str, memory: int
 ) -> SparseRelevance:
     """The k nearest items of each query; equal distances by database position."""
+    _, found = nearest_pairs(query_vectors, database_vectors, k, metric, memory)
+    items = np.sort(found, axis=1).ravel()
+    offsets = np.arange(0, found.size + 1, found.shape[1])
+    return SparseRelevance.from_lists(
+        offsets, items, np.ones(len(items), np.int64), len(database_vectors)  # type: ignore[arg-type]
+    )
+
+
+def nearest_pairs(
+    query_vectors: ArrayLike,
+    database_vectors: ArrayLike,
+    k: int,
+    metric: str,
+    memory: int = MEMORY,
+) -> tuple[Float64Array, NDArray[np.intp]]:
+    """Squared distances and positions of the k nearest items of each query, nearest first."""
     distances = _Distances(query_vectors, database_vectors, metric, memory)
     k = check_count(k, "Relevance: k", most=None)
     if k > distances.n_database:
         raise InputError(
             f"Relevance: k must be at most {distances.n_database}, the number of items, got {k}."
         )
-    sizes, items = [], []
+    squares, items = [], []
     for rows, block in distances.blocks():
-        _, row, column = _nearest_of_block(distances, rows, block, k)
-        order = np.lexsort((column, row))
-        sizes.append(np.full(len(block), k))
-        items.append(column[order])
-    gains = [np.ones(len(i), np.int64) for i in items]
-    return _lists(sizes, items, gains, distances.n_database)
+        square, _, column = _nearest_of_block(distances, rows, block, k)
+        squares.append(square.reshape(-1, k))
+        items.append(column.reshape(-1, k))
+    return np.concatenate(squares), np.concatenate(items)
 
 
 class _Distances:

@@ -1,0 +1,24 @@
+"""Scale: the same sums over shards, in this process, in several, or on a cluster."""
+
+from bittern.scale.encoding import encode
+from bittern.scale.evaluating import evaluate, profile
+from bittern.scale.searching import search
+from bittern.scale.shards import Shard, Shards
+from bittern.scale.truth import Balls, Classes, Neighbours, Tags
+
+__all__ = [
+    "Balls",
+    "Classes",
+    "Neighbours",
+    "Shard",
+    "Shards",
+    "Tags",
+    "encode",
+    "evaluate",
+    "profile",
+    "search",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,158 @@
+"""Evaluate over shards: one profile for each, added up."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from concurrent.futures import Executor
+from pathlib import Path
+
+from bittern.checks import check_type
+from bittern.codes import Codes
+from bittern.errors import BitternError, InputError
+from bittern.io.files import make_folder
+from bittern.metrics import Scores
+from bittern.metrics import evaluate as evaluate_profile
+from bittern.metrics.scores import Names
+from bittern.profile import TieProfile
+from bittern.relevance import Relevance
+from bittern.scale.shards import Shard, Shards
+from bittern.scale.tasks import Runner
+from bittern.scale.truth import ShardTruth, Whole
+
+Task = tuple[Codes, Shard, ShardTruth, int | None]
+
+
+def evaluate(
+    queries: Codes,
+    shards: str | os.PathLike[str] | Shards,
+    relevance: Relevance | ShardTruth,
+    metrics: Names | None = None,
+    *,
+    executor: Executor | None = None,
+    partial: str | os.PathLike[str] | None = None,
+    random_state: int = 0,
+) -> Scores:
+    """Scores of all queries against a sharded database; exactly those of one machine.
+
+    ``relevance`` covers the whole database, or is one of :class:`Classes`, :class:`Tags`,
+    :class:`Balls` and :class:`Neighbours`, which find labels, tags and vectors in the shards.
+    Without an ``executor`` the threads of this process count.  ``partial`` is a folder for finished
+    shards: a run that was stopped goes on from there, and it is removed at the end.
+    """
+    counted = profile(queries, shards, relevance, executor=executor, partial=partial)
+    return evaluate_profile(counted, metrics, random_state=random_state)
+
+
+def profile(
+    queries: Codes,
+    shards: str | os.PathLike[str] | Shards,
+    relevance: Relevance | ShardTruth,
+    *,
+    executor: Executor | None = None,
+    partial: str | os.PathLike[str] | None = None,
+) -> TieProfile:
+    """The tie profile of a sharded database: the sum of those of its shards."""
+    check_type(queries, Codes, "scale: queries")
+    opened = check_codes(Shards.open(shards), queries)
+    truth = _truth(relevance, opened, len(queries)).prepare(opened, run := Runner(executor))
+    kept = _Partial.of(partial, queries, truth)
+    total: TieProfile | None = None
+    tasks: dict[str, Task] = {}
+    for shard in opened:
+        if (found := kept.load(shard)) is not None:
+            total = found if total is None else total + found
+        else:
+            threads = None if executor is None else 1
+            tasks[shard.name] = queries, shard, truth.part(shard), threads
+    by_name = {shard.name: shard for shard in opened}
+    for name, counted in run(_profile_of, tasks, "count"):
+        kept.save(by_name[name], counted)
+        total = counted if total is None else total + counted
+    kept.remove()
+    if total is None:
+        raise InputError(f"{opened.folder}: has no shards.")
+    return total
+
+
+def check_codes(shards: Shards, queries: Codes) -> Shards:
+    """The shards, if they hold codes that these queries can be compared with."""
+    if "codes" not in shards.parts:
+        raise InputError(
+            f"{shards.folder}: its shards have no codes; scale.encode(hasher, …) makes them."
+        )
+    if shards.n_bits != queries.n_bits:
+        raise InputError(
+            f"scale: queries have {queries.n_bits} bits, the shards {shards.n_bits}; "
+            "encode both with the same hasher."
+        )
+    return shards
+
+
+def _truth(relevance: Relevance | ShardTruth, shards: Shards, n_queries: int) -> ShardTruth:
+    if isinstance(relevance, ShardTruth):
+        return relevance
+    check_type(relevance, Relevance, "scale: relevance")
+    if (relevance.n_queries, relevance.n_database) != (n_queries, shards.n_items):
+        raise InputError(
+            f"scale: relevance is for {relevance.n_queries:,} queries by "
+            f"{relevance.n_database:,} items, but there are {n_queries:,} queries and "
+            f"{shards.n_items:,} items."
+        )
+    return Whole(relevance)
+
+
+def _profile_of(task: Task) -> TieProfile:
+    """Count one shard, where this runs; without the codes, which need not travel."""
+    queries, shard, truth, n_threads = task
+    try:
+        counted = TieProfile.from_codes(
+            queries, shard.codes, truth.of(shard), n_threads=n_threads
+        )
+    except BitternError as error:
+        raise type(error)(f"shard {shard.name}: {error}") from None
+    return TieProfile(
+        counts=counted.counts, gains=counted.gains, unretrieved=counted.unretrieved
+    )
+
+
+class _Partial:
+    """Profiles of finished shards in a folder, by what they depend on."""
+
+    def __init__(self, folder: Path | None, key: str) -> None:
+        self.folder, self.key = folder, key
+
+    @classmethod
+    def of(
+        cls, folder: str | os.PathLike[str] | None, queries: Codes, truth: ShardTruth
+    ) -> _Partial:
+        """The folder, created if it is missing; None keeps nothing."""
+        if folder is None:
+            return cls(None, "")
+        digest = hashlib.sha256(f"{queries.n_bits} {truth.fingerprint}".encode())
+        digest.update(queries.words.tobytes())
+        return cls(make_folder(Path(folder)), digest.hexdigest())
+
+    def path(self, shard: Shard) -> Path | None:
+        """Where the profile of a shard belongs."""
+        if self.folder is None:
+            return None
+        files = " ".join(f"{part} {file.sha256}" for part, file in shard.files.items())
+        key = hashlib.sha256(f"{self.key} {shard.start} {files}".encode()).hexdigest()
+        return self.folder / f"{shard.name}-{key[:24]}.npz"
+
+    def load(self, shard: Shard) -> TieProfile | None:
+        """The profile of a finished shard."""
+        path = self.path(shard)
+        return TieProfile.load(path) if path is not None and path.exists() else None
+
+    def save(self, shard: Shard, counted: TieProfile) -> None:
+        """Keep the profile of a shard."""
+        if (path := self.path(shard)) is not None:
+            counted.save(path)
+
+    def remove(self) -> None:
+        """Remove the folder, because the sum is complete."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
