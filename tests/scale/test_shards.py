@@ -43,18 +43,22 @@ def made(folder, data, size=300, **changes):
 
 
 def truths(data, asked):
-    yield bt.scale.Classes(asked["labels"]), bt.Relevance.from_classes(
-        asked["labels"], data["labels"]
+    yield (
+        bt.scale.Classes(asked["labels"]),
+        bt.Relevance.from_classes(asked["labels"], data["labels"]),
     )
     for graded in (False, True):
-        yield bt.scale.Tags(asked["tags"], graded), bt.Relevance.from_tags(
-            asked["tags"], data["tags"], graded
+        yield (
+            bt.scale.Tags(asked["tags"], graded),
+            bt.Relevance.from_tags(asked["tags"], data["tags"], graded),
         )
-    yield bt.scale.Balls(asked["vectors"], [3, 6], [2, 1]), bt.Relevance.from_thresholds(
-        asked["vectors"], data["vectors"], [3, 6], [2, 1]
+    yield (
+        bt.scale.Balls(asked["vectors"], [3, 6], [2, 1]),
+        bt.Relevance.from_thresholds(asked["vectors"], data["vectors"], [3, 6], [2, 1]),
     )
-    yield bt.scale.Neighbours(asked["vectors"], 25), bt.Relevance.from_neighbours(
-        asked["vectors"], data["vectors"], 25
+    yield (
+        bt.scale.Neighbours(asked["vectors"], 25),
+        bt.Relevance.from_neighbours(asked["vectors"], data["vectors"], 25),
     )
 
 

@@ -12,6 +12,7 @@ from bittern.cli import (
     index,
     run,
     search,
+    shards,
     warm_up,
 )
 from bittern.cli.app import Format, app, main
@@ -31,5 +32,6 @@ __all__ = [
     "main",
     "run",
     "search",
+    "shards",
     "warm_up",
 ]

@@ -30,6 +30,7 @@ from bittern.cli.evaluated_files import (
     parse_systems,
 )
 from bittern.cli.fit import Key
+from bittern.cli.shards import Dask, Processes, count_shards, executor_for
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
@@ -141,6 +142,12 @@ def evaluate(
     threads: Annotated[
         int | None, typer.Option(help="Number of threads (default: all cores).")
     ] = None,
+    shards: Annotated[
+        Path | None,
+        typer.Option(help="A sharded database instead of DATABASE; it has labels, tags, vectors."),
+    ] = None,
+    processes: Processes = None,
+    dask: Dask = None,
 ) -> None:
     """Score codes, several systems of codes, or a TREC run, against a ground truth.
 
@@ -173,8 +180,9 @@ def evaluate(
     tests = {"--baseline": baseline, "--test": test}
     _check_source([bool(queries), bool(system), run is not None], qrels, names)
     _check_unused(run is not None, bool(system), {**layout.options, **truth.options}, tests)
-    truth.check()
+    truth.check(sharded=shards is not None)
     layout.check()
+    _check_shards(shards, queries, database, processes, dask)
     systems = parse_systems(system) if system else {}
     if queries is not None:
         systems = {ALONE: CodeFiles(queries, database)}
@@ -182,6 +190,9 @@ def evaluate(
     if run is not None and qrels is not None:
         profiles = {ALONE: bittern.TieProfile.from_trec(run, qrels)}
         lengths: dict[str, int] = {}
+    elif shards is not None and queries is not None:
+        with executor_for(processes, dask) as executor:
+            profiles = {ALONE: count_shards(queries, shards, truth, layout, executor)}
     else:
         profiles, lengths = count_systems(systems, truth, layout, threads)
     scores = {name: bittern.evaluate(profile, names) for name, profile in profiles.items()}
@@ -237,6 +248,20 @@ def _check_source(given: list[bool], qrels: Path | None, metrics: tuple[MetricNa
         raise InputError(
             "evaluate: ':trec' breaks ties by document ids; it is for --run with --qrels."
         )
+
+
+def _check_shards(
+    shards: Path | None,
+    queries: Path | None,
+    database: Path | None,
+    processes: int | None,
+    dask: str | None,
+) -> None:
+    """Raise InputError if options for shards do not fit the others."""
+    if shards is None and (processes is not None or dask is not None):
+        raise InputError("evaluate: --processes and --dask are for --shards.")
+    if shards is not None and (queries is None or database is not None):
+        raise InputError("evaluate: --shards takes the place of DATABASE; give QUERIES beside it.")
 
 
 def _check_unused(

@@ -114,13 +114,15 @@ class GroundTruthFiles:
         """Whether a file of tags is given."""
         return self.query_tags is not None or self.database_tags is not None
 
-    def check(self) -> None:
+    def check(self, *, sharded: bool = False) -> None:
         """Raise InputError if options contradict each other."""
+        if sharded:
+            self._check_sharded()
         if self.neighbours is None:
             for option in ("--query-vectors", "--database-vectors", "--distance", "--key"):
                 if self.options[option] is not None:
                     raise InputError(f"evaluate: {option} needs --neighbours, such as 10.")
-        elif self.query_vectors is None or self.database_vectors is None:
+        elif self.query_vectors is None or (self.database_vectors is None and not sharded):
             raise InputError("evaluate: --neighbours needs --query-vectors and --database-vectors.")
         if self.neighbours is not None and (self.has_labels or self.has_tags or self.graded):
             raise InputError(f"evaluate: {ONE_TRUTH}")
@@ -131,6 +133,11 @@ class GroundTruthFiles:
         matrices = (self.relevance is not None) + (self.neighbours is not None)
         if self.has_labels + self.has_tags + matrices > 1:
             raise InputError(f"evaluate: {ONE_TRUTH}")
+
+    def _check_sharded(self) -> None:
+        for option in ("--database-labels", "--database-tags", "--database-vectors"):
+            if self.options[option] is not None:
+                raise InputError(f"evaluate: {option} is not for --shards, which have their own.")
 
     def read(self, codes: list[CodeFiles]) -> Relevance:
         """Gains, labels or tags from the files given; otherwise from the files of codes.

@@ -97,7 +97,10 @@ def nearest(
     items = np.sort(found, axis=1).ravel()
     offsets = np.arange(0, found.size + 1, found.shape[1])
     return SparseRelevance.from_lists(
-        offsets, items, np.ones(len(items), np.int64), len(database_vectors)  # type: ignore[arg-type]
+        offsets,
+        items,
+        np.ones(len(items), np.int64),
+        len(database_vectors),  # type: ignore[arg-type]
     )
 
 

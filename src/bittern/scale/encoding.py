@@ -32,9 +32,9 @@ def encode(
     if "vectors" not in opened.parts:
         raise InputError(f"{opened.folder}: its shards have no vectors to encode.")
     n_bits = load(path).n_bits
-    if opened.made_by.get("sha256") != made_by["sha256"]:
-        if any("codes" in shard.files for shard in opened):
-            raise InputError(f"{opened.folder}: has codes of another hasher already.")
+    has_codes = any("codes" in shard.files for shard in opened)
+    if has_codes and opened.made_by.get("sha256") != made_by["sha256"]:
+        raise InputError(f"{opened.folder}: has codes of another hasher already.")
     tasks = {shard.name: (path, shard) for shard in opened if "codes" not in shard.files}
     for name, stored in Runner(executor)(_encode_shard, tasks, "encode"):
         opened = opened.add_part("codes", {name: stored}, n_bits=n_bits, made_by=made_by)

@@ -107,14 +107,10 @@ def _profile_of(task: Task) -> TieProfile:
     """Count one shard, where this runs; without the codes, which need not travel."""
     queries, shard, truth, n_threads = task
     try:
-        counted = TieProfile.from_codes(
-            queries, shard.codes, truth.of(shard), n_threads=n_threads
-        )
+        counted = TieProfile.from_codes(queries, shard.codes, truth.of(shard), n_threads=n_threads)
     except BitternError as error:
         raise type(error)(f"shard {shard.name}: {error}") from None
-    return TieProfile(
-        counts=counted.counts, gains=counted.gains, unretrieved=counted.unretrieved
-    )
+    return TieProfile(counts=counted.counts, gains=counted.gains, unretrieved=counted.unretrieved)
 
 
 class _Partial:

@@ -249,7 +249,7 @@ class Shards:
         found = cls._read(folder / MANIFEST)
         if found.is_complete:
             raise InputError(
-                f"{folder}: has a sharded database already; remove it or name another folder."
+                f"{folder}: has a sharded database already; remove it, or choose another folder."
             )
         same = (found.n_bits, found.shard_size) == (n_bits, size) and found.n_items < n
         last = found.shards[-1] if found.shards else None
@@ -257,7 +257,8 @@ class Shards:
             same = tuple(last.files) == tuple(parts) and _holds(last, parts)
         if not same:
             raise InputError(
-                f"{folder}: has the beginning of another database; remove it or name another folder."
+                f"{folder}: has the beginning of another database; remove it, or choose another "
+                "folder."
             )
         return found
 

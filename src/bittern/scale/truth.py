@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ class ShardTruth(ABC):
         """The ground truth for the items of one shard."""
 
     def prepare(self, shards: Shards, run: Runner) -> ShardTruth:
-        """This ground truth, after what must be known of all shards before any is counted."""
+        """The ground truth after what all shards must find before any is counted."""
         return self
 
     def part(self, shard: Shard) -> ShardTruth:
@@ -163,6 +163,3 @@ class Whole(ShardTruth):
         import pickle
 
         return hashlib.sha256(pickle.dumps(self.relevance)).hexdigest()
-
-
-Found = Callable[[Shard], Relevance]
