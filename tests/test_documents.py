@@ -206,7 +206,7 @@ def help_of(*command):
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_commands_on_a_page_have_only_options_that_exist(page):
-    groups = ("data", "features", "index")
+    groups = ("data", "features", "index", "shards")
     lines = [line for block in blocks(page.read_text(), "bash") for line in block.splitlines()]
     for line in lines:
         program, *words = line.split() or [""]
