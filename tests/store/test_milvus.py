@@ -13,7 +13,7 @@ from bittern.data.export import write_folder
 from bittern.errors import FileError, InputError
 from bittern.store import building
 from bittern.store.conditions import to_milvus
-from bittern.store.milvus import Address
+from bittern.store.milvus import MilvusAddress
 from bittern.store.queries import search_by_images, search_by_text
 
 N_BITS = 10  # few, so that nearly every hit is tied
@@ -75,13 +75,13 @@ def test_other_conditions_are_refused_and_never_sent(sql):
 
 
 def test_addresses():
-    assert Address.parse("milvus://h:1/x") == Address("http://h:1", "x", "", None)
-    assert Address.parse("milvus://me:p%40ss@h/x").token == "me:p@ss"
-    lite = Address.parse("milvus:///a%20b/c.db")
+    assert MilvusAddress.parse("milvus://h:1/x") == MilvusAddress("http://h:1", "x", "", None)
+    assert MilvusAddress.parse("milvus://me:p%40ss@h/x").token == "me:p@ss"
+    lite = MilvusAddress.parse("milvus:///a%20b/c.db")
     assert (lite.file, lite.name) == ("/a b/c.db", "items")
     for bad in ("milvus://h:port/x", "milvus://h/", "milvus:///a.txt", "milvus://h/x?y=1"):
         with pytest.raises(InputError, match="an address is"):
-            Address.parse(bad)
+            MilvusAddress.parse(bad)
 
 
 def fill(collection):
@@ -132,8 +132,8 @@ def test_hits_are_those_of_a_file(pair):
 
 
 def test_more_hits_than_milvus_gives_at_once_are_asked_for_in_parts(pair, monkeypatch):
-    monkeypatch.setattr("bittern.store.served.MAX_HITS", 17)
-    monkeypatch.setattr("bittern.store.served.HITS_PER_CALL", 40)
+    monkeypatch.setattr("bittern.store.milvus_collection.MAX_HITS", 17)
+    monkeypatch.setattr("bittern.store.milvus_collection.HITS_PER_CALL", 40)
     check_same(*pair, CONDITIONS[1:2])
 
 
@@ -166,7 +166,7 @@ def test_what_a_killed_creation_left_is_no_collection_and_in_nobodys_way(tmp_pat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("bittern.store.served.put_entry", killed)
+        patch.setattr("bittern.store.milvus_collection.put_entry", killed)
         with pytest.raises(KeyboardInterrupt):
             bt.store.create(place, N_BITS)
     assert not bt.store.exists(place)
@@ -181,7 +181,7 @@ def test_a_creation_goes_on_that_left_a_part_of_a_batch(tmp_path, monkeypatch):
     monkeypatch.setattr(building, "BATCH", 20)
     monkeypatch.setattr("bittern.store.served.ITEMS_PER_CALL", 8)
     with monkeypatch.context() as patch:
-        patch.setattr("bittern.store.served.getattr", cut_off_after(4), raising=False)
+        patch.setattr("bittern.store.milvus_collection.getattr", cut_off_after(4), raising=False)
         with pytest.raises(KeyboardInterrupt, match="Run the same command again to continue"):
             building.build_collection(place, source, recipe)
     with bt.store.open(place, drafts=True) as draft:

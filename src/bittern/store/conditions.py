@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Literal, NamedTuple, NoReturn
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from bittern.errors import InputError
 
@@ -30,11 +31,15 @@ OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 SAME = {"=": "==", "<>": "!="}
 KEYWORDS = {"AND", "OR", "NOT", "IN", "LIKE", "BETWEEN", "TRUE", "FALSE", "IS", "NULL"}
 
+Kind = Literal["number", "string", "boolean"]  # as PostgreSQL's jsonb_typeof says it
+POSTGRES_TYPES: dict[Kind, str] = {"number": "numeric", "string": "text", "boolean": "boolean"}
+POSTGRES_SIGNS = {"==": "=", "!=": "<>"}
+
 
 class Value(NamedTuple):
     """A number as it was written, a string without its quotes, or ``true`` or ``false``."""
 
-    kind: Literal["number", "string", "boolean"]
+    kind: Kind
     text: str
 
 
@@ -65,7 +70,7 @@ class Joined(NamedTuple):
     """Conditions of which one or all must hold."""
 
     word: Literal["or", "and"]
-    parts: list[Condition]
+    parts: Sequence[Condition]
 
 
 Condition = Comparison | Among | Like | Joined
@@ -83,6 +88,16 @@ def parse(condition: str, server: str) -> Condition:
 def to_milvus(condition: str) -> str:
     """The condition as a Milvus expression; fails for any other form."""
     return _in_milvus(parse(condition, "Milvus"), condition)
+
+
+def to_postgres(condition: str) -> tuple[str, list[Any]]:
+    """The condition in PostgreSQL's SQL on ``id`` and ``metadata``, a jsonb, and its values.
+
+    The text has a ``%s`` for each value, names of metadata among them.  An item whose value is
+    missing or of another type meets neither a comparison nor its opposite.
+    """
+    values: list[Any] = []
+    return _in_postgres(parse(condition, "PostgreSQL"), condition, values), values
 
 
 class _Parser:
@@ -209,7 +224,7 @@ def _compared(name: str, sign: str, value: Value, negated: bool) -> Comparison:
     return Comparison(name, OPPOSITE[sign] if negated else sign, value)
 
 
-def _joined(parts: list[Condition], word: Literal["or", "and"]) -> Condition:
+def _joined(parts: Sequence[Condition], word: Literal["or", "and"]) -> Condition:
     return parts[0] if len(parts) == 1 else Joined(word, parts)
 
 
@@ -247,3 +262,38 @@ def _milvus_beginning(like: Like, asked: str) -> str:
 def _milvus_value(value: Value) -> str:
     is_string = value.kind == "string"
     return json.dumps(value.text, ensure_ascii=False) if is_string else value.text
+
+
+def _in_postgres(condition: Condition, asked: str, values: list[Any]) -> str:
+    if isinstance(condition, Joined):
+        parts = [_in_postgres(part, asked, values) for part in condition.parts]
+        return f"({f' {condition.word.upper()} '.join(parts)})"
+    if isinstance(condition, Among):
+        kinds = dict.fromkeys(value.kind for value in condition.values)
+        parts = []
+        for kind in kinds:
+            some = [value.text for value in condition.values if value.kind == kind]
+            compared = f"= ANY(%s::{POSTGRES_TYPES[kind]}[])"
+            parts.append(_postgres_test(condition.name, kind, compared, some, asked, values))
+        return f"({' OR '.join(parts)})"
+    if isinstance(condition, Like):  # without an escape character, as in a file
+        compared = f"{'NOT ' if condition.is_negated else ''}LIKE %s::text ESCAPE ''"
+        return _postgres_test(condition.name, "string", compared, condition.pattern, asked, values)
+    value, sign = condition.value, POSTGRES_SIGNS.get(condition.sign, condition.sign)
+    compared = f"{sign} %s::{POSTGRES_TYPES[value.kind]}"
+    return _postgres_test(condition.name, value.kind, compared, value.text, asked, values)
+
+
+def _postgres_test(
+    name: str, kind: Kind, compared: str, value: Any, asked: str, values: list[Any]
+) -> str:
+    """A test of the value of that name; NULL if it is of another kind."""
+    if name == "id":
+        if kind != "number":
+            raise InputError(f"Collection: ids are whole numbers; got where {asked!r}.")
+        values.append(value)
+        return f"id {compared}"
+    values += [name, kind, name, value]
+    text = "(metadata ->> %s::text)"
+    typed = f'{text} COLLATE "C"' if kind == "string" else f"{text}::{POSTGRES_TYPES[kind]}"
+    return f"CASE WHEN jsonb_typeof(metadata -> %s::text) = %s::text THEN {typed} {compared} END"
