@@ -64,7 +64,7 @@ def _start():
     settings = f"-F -c listen_addresses=127.0.0.1 -c port={number} -c unix_socket_directories="
     try:
         login = ("-U", USER, "-A", "scram-sha-256", "--pwfile", folder / "password")
-        run("initdb", *login, "-E", "UTF8", "--no-locale", "--no-sync", "--no-instructions")
+        run("initdb", *login, "-E", "UTF8", "--no-locale", "--no-sync")
         run("pg_ctl", "-w", "-l", folder / "log", "-o", settings, "start")
     except (OSError, subprocess.CalledProcessError) as error:
         said = (folder / "errors").read_text().strip()

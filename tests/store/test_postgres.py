@@ -91,7 +91,7 @@ MIXED = [
         ("a = '1'", ["1"]),
         ("a IN (1, '1', TRUE, 7)", [1, True, "1"]),
         ("a NOT IN ('1', 'Z')", ["é", "a_b", "a%b", "a\\b", "it's", "%s"]),
-        ("a > 'a'", ["é", "a_b", "a%b", "a\\b", "it's"]),  # by bytes, whatever the server's order
+        ("a > 'a'", ["é", "a_b", "a%b", "a\\b", "it's"]),
         ("a < 'a'", ["1", "Z", "%s"]),
         ("a LIKE 'a_b'", ["a_b", "a%b", "a\\b"]),
         ("a LIKE 'a\\b'", ["a\\b"]),
@@ -119,6 +119,7 @@ def mixed():
 def test_names_and_values_are_never_part_of_the_statement():
     text, values = to_postgres("label = 'x'' OR 1=1' AND (id < 3 OR n IN (1, 2))")
     assert "label" not in text and "x'" not in text
+    assert text.count('COLLATE "C"') == 1  # the server of the tests has no other order of strings
     assert values == ["label", "string", "label", "x' OR 1=1", "3", "n", "number", "n", ["1", "2"]]
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 HITS_PER_CALL = 1 << 17
 LONGEST_WHOLE = 20  # characters of a whole number; jsonb writes 1e300 as a one and 300 zeros
-# The distance is cast, so that no approximate index on the codes can answer.
+# The distance is cast, so that no approximate index can answer; PostgreSQL 17 would ask one.
 DISTANCE = "(items.code OPERATOR({schema}.<~>) queries.code)::int"
 NEAREST = f"""
 WITH queries AS MATERIALIZED (
