@@ -34,6 +34,7 @@ LIBRARIES = {
     "onnxruntime": Library("ONNX Runtime", ("features",)),
     "pandas": Library("pandas", ("io",)),
     "pillow_heif": Library("pillow-heif", ("heic",)),
+    "psycopg": Library("psycopg", ("postgres",)),
     "pyarrow": Library("pyarrow", ("io",)),
     "pymilvus": Library("pymilvus", ("milvus",)),
     "snowballstemmer": Library("snowballstemmer", ("features",)),

@@ -1,13 +1,14 @@
-"""Where the tests keep collections: files, and Milvus Lite where it is installed."""
+"""Where the tests keep collections: files, and servers where they are installed."""
 
 import itertools
 from importlib.util import find_spec
 
 import pytest
+from postgres_server import postgres_place
 
 import bittern as bt
 
-STORES = ["file", "milvus"]
+STORES = ["file", "milvus", "postgres"]
 _numbers = itertools.count()
 
 
@@ -21,6 +22,8 @@ def new_place(store, folder):
     name = f"c{next(_numbers)}"
     if store == "file":
         return str(folder / f"{name}.bittern")
+    if store == "postgres":
+        return postgres_place(name)
     skip_without_milvus()
     return f"milvus://{folder}/lite.db?collection={name}"
 

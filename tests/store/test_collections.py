@@ -287,7 +287,7 @@ def test_a_draft_is_refused_until_it_is_finished(place):
         (lambda path: bt.store.create(path / "none" / "x", 8), "no such folder"),
         (lambda path: bt.store.open(path.parent), "is a folder"),
         (lambda path: bt.store.open("milvus://"), "an address is milvus://host:port/NAME"),
-        (lambda path: bt.store.open("milvus://me:secret@h/a-b"), r"got 'milvus://…@h/a-b'"),
+        (lambda path: bt.store.open("milvus://me:secret@h/a-b"), "got 'milvus://me@h/a-b'"),
     ],
 )
 def test_what_cannot_be_made_or_opened_is_refused(call, says, tmp_path):

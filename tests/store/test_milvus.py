@@ -6,19 +6,16 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from places import new_place, random_codes, skip_without_milvus
+from places import new_place, skip_without_milvus
+from same_answers import CODES, CONDITIONS, N_BITS, check_same, fill
 
 import bittern as bt
 from bittern.data.export import write_folder
 from bittern.errors import FileError, InputError
 from bittern.store import building
 from bittern.store.conditions import to_milvus
-from bittern.store.milvus import Address
+from bittern.store.milvus import MilvusAddress
 from bittern.store.queries import search_by_images, search_by_text
-
-N_BITS = 10  # few, so that nearly every hit is tied
-CODES = random_codes(400, N_BITS)
-QUERIES = random_codes(5, N_BITS, random_state=1)
 
 
 @pytest.mark.parametrize(
@@ -75,42 +72,13 @@ def test_other_conditions_are_refused_and_never_sent(sql):
 
 
 def test_addresses():
-    assert Address.parse("milvus://h:1/x") == Address("http://h:1", "x", "", None)
-    assert Address.parse("milvus://me:p%40ss@h/x").token == "me:p@ss"
-    lite = Address.parse("milvus:///a%20b/c.db")
+    assert MilvusAddress.parse("milvus://h:1/x") == MilvusAddress("http://h:1", "x", "", None)
+    assert MilvusAddress.parse("milvus://me:p%40ss@h/x").token == "me:p@ss"
+    lite = MilvusAddress.parse("milvus:///a%20b/c.db")
     assert (lite.file, lite.name) == ("/a b/c.db", "items")
     for bad in ("milvus://h:port/x", "milvus://h/", "milvus:///a.txt", "milvus://h/x?y=1"):
         with pytest.raises(InputError, match="an address is"):
-            Address.parse(bad)
-
-
-def fill(collection):
-    """The same writes, whatever the store."""
-    labels = ["cat", "dog", None, "cow"] * 100
-    collection.add(CODES[:300], metadata={"label": labels[:300], "n": np.arange(300)})
-    collection.add(CODES[300:], ids=np.arange(1099, 999, -1), metadata={"label": labels[300:]})
-    collection.upsert(CODES[7:9], [5, 6], metadata=[{"label": "cat"}, {}])
-    collection.delete(where="label = 'dog' AND n < 50")
-    collection.delete([20, 1050])
-
-
-CONDITIONS = (None, "label = 'cat'", "NOT label = 'cat'", "n BETWEEN 3 AND 250 OR id > 1000")
-
-
-def check_same(served, embedded, conditions=CONDITIONS):
-    """Every answer of the one is that of the other, ties and the last tie too."""
-    assert len(served) == len(embedded) > 300
-    for where in conditions:
-        for k in (1, 4, 60, 1000):
-            hits = served.search(QUERIES, k, where=where)
-            assert hits.to_lists() == embedded.search(QUERIES, k, where=where).to_lists()
-        for radius in (0, 3, N_BITS):
-            hits = served.within(QUERIES, radius, where=where)
-            assert hits.to_lists() == embedded.within(QUERIES, radius, where=where).to_lists()
-            assert radius == 0 or hits.sizes.all()
-    ids = served.search(QUERIES, 30).ids[0]
-    assert served.get(ids).metadata == embedded.get(ids).metadata
-    assert served.get(ids).codes == embedded.get(ids).codes
+            MilvusAddress.parse(bad)
 
 
 @pytest.fixture(scope="module")
@@ -132,8 +100,8 @@ def test_hits_are_those_of_a_file(pair):
 
 
 def test_more_hits_than_milvus_gives_at_once_are_asked_for_in_parts(pair, monkeypatch):
-    monkeypatch.setattr("bittern.store.served.MAX_HITS", 17)
-    monkeypatch.setattr("bittern.store.served.HITS_PER_CALL", 40)
+    monkeypatch.setattr("bittern.store.milvus_collection.MAX_HITS", 17)
+    monkeypatch.setattr("bittern.store.milvus_collection.HITS_PER_CALL", 40)
     check_same(*pair, CONDITIONS[1:2])
 
 
@@ -166,7 +134,7 @@ def test_what_a_killed_creation_left_is_no_collection_and_in_nobodys_way(tmp_pat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("bittern.store.served.put_entry", killed)
+        patch.setattr("bittern.store.milvus_collection.put_entry", killed)
         with pytest.raises(KeyboardInterrupt):
             bt.store.create(place, N_BITS)
     assert not bt.store.exists(place)
@@ -181,7 +149,7 @@ def test_a_creation_goes_on_that_left_a_part_of_a_batch(tmp_path, monkeypatch):
     monkeypatch.setattr(building, "BATCH", 20)
     monkeypatch.setattr("bittern.store.served.ITEMS_PER_CALL", 8)
     with monkeypatch.context() as patch:
-        patch.setattr("bittern.store.served.getattr", cut_off_after(4), raising=False)
+        patch.setattr("bittern.store.milvus_collection.getattr", cut_off_after(4), raising=False)
         with pytest.raises(KeyboardInterrupt, match="Run the same command again to continue"):
             building.build_collection(place, source, recipe)
     with bt.store.open(place, drafts=True) as draft:

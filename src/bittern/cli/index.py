@@ -14,6 +14,7 @@ from bittern.cli.features import OnBroken, OnError
 from bittern.cli.fit import Key
 from bittern.cli.sync import (
     NOTHING,
+    PLACES,
     Broken,
     Exif,
     Skipped,
@@ -37,7 +38,7 @@ index = typer.Typer(
 app.add_typer(index, name="index")
 index.command("sync")(sync_index)
 
-Place = Annotated[str, typer.Argument(help="A collection: a file, or milvus://host:port/NAME.")]
+Place = Annotated[str, typer.Argument(help=PLACES)]
 Source = Annotated[
     Path,
     typer.Option(
@@ -94,6 +95,7 @@ def create_index(
     images find words.  What a file has for each row (ids, labels, paths and other columns) is
     stored with the codes.  If it is interrupted, run the same command again to continue.
     """
+    from bittern.store.addresses import without_password
     from bittern.store.building import build_collection, choose_recipe
 
     check_outputs(skipped)
@@ -127,7 +129,8 @@ def create_index(
         assert recipe.hasher is not None
         kind = "of them" if texts is None else "pairs"
         made = f"; {recipe.hasher.name} was fitted on {built.n_fitted:,} {kind}"
-    echo(f"{name}: {built.n_items:,} items of {built.n_bits} bits{n_skipped}{made}.")
+    items = f"{built.n_items:,} items of {built.n_bits} bits"
+    echo(f"{without_password(name)}: {items}{n_skipped}{made}.")
     show_left_out(built.left_out, skipped)
 
 
@@ -154,6 +157,7 @@ def add_to_index(
     An image that is there already is not added again; if it changed, it is encoded again.
     """
     from bittern import store
+    from bittern.store.addresses import without_password
     from bittern.store.syncing import add_files, add_from
 
     if bool(files) == (source is not None):
@@ -167,10 +171,12 @@ def add_to_index(
             done = add_files(
                 collection, images, metadata=metadata, with_exif=exif, skip_broken=skip
             )
-            echo(f"{name}: {_added(done)}, {len(collection):,} in total.")
+            echo(f"{without_password(name)}: {_added(done)}, {len(collection):,} in total.")
             show_left_out(done.left_out, skipped)
         elif source is None or metadata is not None:
-            raise InputError(f"{name}: files and --metadata are for a collection of images alone.")
+            raise InputError(
+                f"{collection.place}: files and --metadata are for a collection of images alone."
+            )
         else:
             n = add_from(
                 collection,
@@ -180,7 +186,7 @@ def add_to_index(
                 layout=code_layout,
                 skip_broken=skip is True,
             )
-            echo(f"{name}: {n:,} items added, {len(collection):,} in total.")
+            echo(f"{without_password(name)}: {n:,} items added, {len(collection):,} in total.")
 
 
 def _added(done: Changes) -> str:
@@ -198,13 +204,14 @@ def remove_from_index(
 ) -> None:
     """Remove items by image file, by id, or all that meet a condition; files stay on the disk."""
     from bittern import store
+    from bittern.store.addresses import without_password
     from bittern.store.syncing import remove_files
 
     if sum((bool(files), bool(id), where is not None)) != 1:
         raise InputError("index remove: give images, --id or --where.")
     with store.open(name) as collection:
         n = remove_files(collection, files) if files else collection.delete(id or None, where=where)
-        echo(f"{name}: {n:,} items removed, {len(collection):,} left.")
+        echo(f"{without_password(name)}: {n:,} items removed, {len(collection):,} left.")
 
 
 @index.command("info")
@@ -222,7 +229,7 @@ def index_info(name: Place) -> None:
 def export_index(
     name: Annotated[
         str,
-        typer.Argument(help="A collection (a file, or milvus://host:port/NAME), or codes in .npz."),
+        typer.Argument(help="A collection, as for the other commands, or codes in .npz."),
     ],
     output: Annotated[
         Path,

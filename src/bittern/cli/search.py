@@ -16,6 +16,7 @@ from bittern.cli.index import Place, Where
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
+    from bittern.store.base import Collection
     from bittern.store.queries import Matches
 
 
@@ -72,7 +73,7 @@ def search(
     _check_options(image or [], unlike or [], text, row, radius)
     wanted: dict[str, Any] = {"to": to, "k": k, "radius": radius, "where": where}
     with store.open(name, read_only=True) as collection:
-        shown = _columns(columns, collection.info()["metadata"])
+        shown = _columns(columns, collection)
         if row is not None:
             files: dict[str, Any] = {"vectors": vectors, "codes": codes, "key": key}
             files["layout"] = code_layout
@@ -114,10 +115,11 @@ def _check_options(
         raise InputError("search: --radius is for one query, not for several examples.")
 
 
-def _columns(columns: str | None, known: dict[str, str] | None) -> list[str] | None:
+def _columns(columns: str | None, collection: Collection) -> list[str] | None:
     """The columns to show, checked where the collection knows its columns; None for the default."""
     if columns is None:
         return None
+    known = collection.info()["metadata"]
     names = [name.strip() for name in columns.split(",")]
     for name in names:
         if known is not None and name not in known:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from bittern.store.image_items import LeftOut
 
 NOTHING = "nothing to do"
+PLACES = (
+    "A collection: a file, postgresql://user@host/database?collection=NAME, or "
+    "milvus://host:port/NAME."
+)
 Table = Annotated[
     Path | None,
     typer.Option(
@@ -45,7 +49,7 @@ Broken = Annotated[
 
 
 def sync_index(
-    name: Annotated[str, typer.Argument(help="A collection: a file, or milvus://host:port/NAME.")],
+    name: Annotated[str, typer.Argument(help=PLACES)],
     folder: Annotated[
         Path | None, typer.Argument(help="The folder of images (default: that of the last time).")
     ] = None,
@@ -67,6 +71,7 @@ def sync_index(
     it again.
     """
     from bittern import store
+    from bittern.store.addresses import without_password
     from bittern.store.syncing import sync
 
     check_outputs(skipped)
@@ -85,7 +90,7 @@ def sync_index(
         echo("".join(f"{line}\n" for line in _list_changes(done)), nl=False)
     would = "would be " if dry_run else ""
     in_total = "" if dry_run else f"; {total:,} in total"
-    echo(f"{name}: {summary_of(done, would)}{in_total}.")
+    echo(f"{without_password(name)}: {summary_of(done, would)}{in_total}.")
     show_left_out(done.left_out, skipped)
 
 

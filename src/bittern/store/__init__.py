@@ -16,10 +16,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bittern.errors import FileError
+from bittern.store.addresses import is_address
 from bittern.store.base import Collection, Items
 from bittern.store.recipe import Recipe
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from bittern.features.base import Feature
     from bittern.hashing.base import Hasher
     from bittern.hashing.crossmodal.base import CrossModalHasher
+    from bittern.store.embedded import EmbeddedCollection
+    from bittern.store.served import ServedCollection
 
 __all__ = ["Collection", "Items", "Recipe", "create", "exists", "is_address", "open"]
-
-MILVUS = "milvus://"
 
 
 def create(
@@ -44,9 +44,12 @@ def create(
 ) -> Collection:
     """Make an empty collection at a path or an address, and open it for writing.
 
-    An address is ``milvus://host:port/NAME``, or ``milvus:///path/to/file.db?collection=NAME`` for
-    Milvus Lite.  ``n_bits`` defaults to that of the hasher.  ``hasher`` and ``features`` must be
-    fitted; with them, vectors and images can be added and searched for.  With a cross-modal hasher,
+    An address is ``postgresql://user@host:port/database?collection=NAME`` for PostgreSQL with
+    pgvector, ``milvus://host:port/NAME`` for a Milvus server, or
+    ``milvus:///path/to/file.db?collection=NAME`` for Milvus Lite.
+
+    ``n_bits`` defaults to that of the hasher.  ``hasher`` and ``features`` must be fitted; with
+    them, vectors and images can be added and searched for.  With a cross-modal hasher,
     ``features`` is for images and ``texts`` for texts.
 
     A collection that takes long to fill can start as a ``draft``, described by a text: until
@@ -54,13 +57,7 @@ def create(
     """
     recipe = Recipe(hasher, features, texts)
     n_bits = recipe.bits(n_bits)
-    if is_address(place):
-        from bittern.store.served import ServedCollection
-
-        return ServedCollection.create(str(place), n_bits, recipe, draft)
-    from bittern.store.embedded import EmbeddedCollection
-
-    return EmbeddedCollection.create(place, n_bits, recipe, draft)
+    return _kind_of(place).create(os.fspath(place), n_bits, recipe, draft)
 
 
 def open(
@@ -71,14 +68,7 @@ def open(
     ``read_only`` gives a snapshot of the file at this moment, even while another process writes.
     Fails for a draft unless ``drafts`` is true.
     """
-    if is_address(place):
-        from bittern.store.served import ServedCollection
-
-        found = ServedCollection.open(str(place), read_only=read_only)
-    else:
-        from bittern.store.embedded import EmbeddedCollection
-
-        found = EmbeddedCollection.open(place, read_only=read_only)
+    found = _kind_of(place).open(os.fspath(place), read_only=read_only)
     if found.draft is not None and not drafts:
         found.close()
         raise FileError(
@@ -89,16 +79,18 @@ def open(
 
 def exists(place: str | os.PathLike[str]) -> bool:
     """Whether something is at a path, or a collection at an address."""
+    return _kind_of(place).exists(os.fspath(place))
+
+
+def _kind_of(place: str | os.PathLike[str]) -> type[EmbeddedCollection] | type[ServedCollection]:
+    """The class of collections at such a place."""
     if is_address(place):
-        from bittern.store.served import ServedCollection
+        from bittern.store.served import server_of
 
-        return ServedCollection.exists(str(place))
-    return Path(place).exists()
+        return server_of(place)
+    from bittern.store.embedded import EmbeddedCollection
 
-
-def is_address(place: str | os.PathLike[str]) -> bool:
-    """Whether the place is an address of a server, not a path."""
-    return isinstance(place, str) and place.startswith(MILVUS)
+    return EmbeddedCollection
 
 
 def __dir__() -> list[str]:

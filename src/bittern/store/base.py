@@ -6,6 +6,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -69,17 +70,13 @@ class Collection(ABC):
         ``metadata`` is a list of one dictionary per item, or a dictionary of columns.
         """
         codes, columns = self._check_items(things, metadata)
-        if ids is None:
-            new = self._next_ids(len(codes))
-        else:
-            new = _distinct(ids, len(codes))
-            there = self._which_exist(new)
-            if there.any():
-                raise InputError(
-                    f"{TITLE}: the id {new[there][0]} exists already; upsert() replaces items."
-                )
-        if len(new):
-            self._add(codes, new, columns)
+        given = None if ids is None else _distinct(ids, len(codes))
+        with self._writing():
+            new = self._next_ids(len(codes)) if given is None else given
+            if given is not None:
+                self._check_new(given)
+            if len(new):
+                self._add(codes, new, columns)
         return new
 
     def upsert(self, things: Any, ids: ArrayLike, metadata: Metadata = None) -> Ids:
@@ -87,7 +84,8 @@ class Collection(ABC):
         codes, columns = self._check_items(things, metadata)
         new = _distinct(ids, len(codes))
         if len(new):
-            self._replace(codes, new, columns)
+            with self._writing():
+                self._replace(codes, new, columns)
         return new
 
     def delete(self, ids: ArrayLike | None = None, *, where: str | None = None) -> int:
@@ -98,29 +96,31 @@ class Collection(ABC):
         self._check_writable()
         if (ids is None) == (where is None):
             raise InputError(f"{TITLE}: delete() takes either ids or where.")
-        if where is not None:
-            found = self._matching(_condition(where))
-        else:
-            found = np.unique(_whole_numbers(ids))
-            self._check_known(found)
-        if len(found):
-            self._delete(found)
+        where, named = _condition(where), np.unique(_whole_numbers([] if ids is None else ids))
+        with self._writing():
+            found = named if where is None else self._matching(where)
+            if where is None:
+                self._check_known(found)
+            if len(found):
+                self._delete(found)
         return len(found)
 
     def set_metadata(self, ids: ArrayLike, metadata: Metadata) -> None:
         """Replace all metadata of items; their codes and their order stay."""
         self._check_writable()
         changed = _distinct(ids, np.size(ids))
-        self._check_known(changed)
         columns = columns_of(metadata, len(changed), TITLE)
-        if len(changed):
-            self._set_metadata(changed, columns)
+        with self._writing():
+            self._check_known(changed)
+            if len(changed):
+                self._set_metadata(changed, columns)
 
     def finish(self) -> None:
         """Mark the collection as finished, if it is a draft."""
         self._check_writable()
         if self.draft is not None:
-            self._write_head({**self._head(), "draft": None})
+            with self._writing():
+                self._write_head({**self._head(), "draft": None})
             self.draft = None
 
     @property
@@ -132,7 +132,8 @@ class Collection(ABC):
     def set_origin(self, origin: dict[str, Any] | None) -> None:
         """Remember that folder, as plain values."""
         self._check_writable()
-        self._write_head({**self._head(), "origin": origin})
+        with self._writing():
+            self._write_head({**self._head(), "origin": origin})
 
     def search(self, queries: Any, k: int, *, where: str | None = None) -> Hits:
         """The k nearest items of each query that meet the condition; fewer if there are fewer."""
@@ -210,6 +211,10 @@ class Collection(ABC):
     @abstractmethod
     def recipe(self) -> Recipe:
         """The hasher and the feature that make the codes."""
+
+    def _writing(self) -> AbstractContextManager[None]:
+        """Around a write and the checks before it, where others may write at the same time."""
+        return nullcontext()
 
     @abstractmethod
     def _next_ids(self, n: int) -> Ids:
@@ -294,6 +299,13 @@ class Collection(ABC):
                 f"{name} must have the {self.n_bits} bits of the collection, got {codes.n_bits}."
             )
         return codes
+
+    def _check_new(self, ids: Ids) -> None:
+        there = self._which_exist(ids)
+        if there.any():
+            raise InputError(
+                f"{TITLE}: the id {ids[there][0]} exists already; upsert() replaces items."
+            )
 
     def _check_known(self, ids: Ids) -> None:
         there = self._which_exist(ids)

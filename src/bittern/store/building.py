@@ -22,12 +22,13 @@ from bittern.hashing.crossmodal.base import CrossModalHasher
 from bittern.hashing.files import draw_rows, make_hasher
 from bittern.io.arrays import modules_to_read
 from bittern.progress import Bar
+from bittern.store.addresses import is_address, without_password
 from bittern.store.base import Collection
 from bittern.store.code_items import CodeItems, is_code_file
 from bittern.store.image_items import BROKEN, LeftOut, list_images
-from bittern.store.milvus import Address
 from bittern.store.paths import real_folder
 from bittern.store.recipe import Recipe
+from bittern.store.served import server_of
 from bittern.store.sources import Source, Texts, origin_of, read_source
 
 BATCH = 10_000  # items written at once
@@ -141,8 +142,8 @@ def _require_extras(place: str, source: Path, recipe: Recipe) -> None:
     features = [one for one in (recipe.features, recipe.texts) if one is not None]
     learning = [] if recipe.hasher is None or recipe.is_fitted else [recipe.hasher]
     needs = {one.name: one.needs_modules for one in (*features, *learning)}
-    kept_by = "pymilvus" if store.is_address(place) else "duckdb"
-    require({place: (kept_by,)} | needs | modules_to_read(source))
+    kept_by = server_of(place).library if is_address(place) else "duckdb"
+    require({without_password(place): (kept_by,)} | needs | modules_to_read(source))
 
 
 def make_recipe(
@@ -262,15 +263,16 @@ def _check_resumable(place: str, settings: dict[str, Any]) -> None:
     """Fail if there is a finished collection, or a draft with other settings."""
     if not store.exists(place):
         return
+    shown = without_password(place)
     with store.open(place, read_only=True, drafts=True) as there:
         if there.draft is None:
-            raise InputError(f"{place}: exists already; add to it with 'bittern index add'.")
+            raise InputError(f"{shown}: exists already; add to it with 'bittern index add'.")
         begun = json.loads(there.draft)
     differing = [key for key, value in settings.items() if value != begun.get(key)]
     if differing:
         said = " ".join(f"--{key} {begun[key]}" for key in differing if begun.get(key) is not None)
         raise InputError(
-            f"{place}: is an unfinished draft with {said or 'other settings'}; repeat that command "
+            f"{shown}: is an unfinished draft with {said or 'other settings'}; repeat that command "
             "to finish it, or delete the draft to start again."
         )
 
@@ -289,16 +291,16 @@ def resume_message() -> Iterator[None]:
 
 def folder_of(place: str) -> Path | None:
     """The folder that paths in a collection's metadata are relative to; None on a server."""
-    if not store.is_address(place):
+    if not is_address(place):
         return real_folder(place)
-    file = Address.parse(place).file
+    file = server_of(place).parse(place).file
     return None if file is None else real_folder(file)
 
 
 def own_files_of(place: str) -> list[Path]:
     """The files of a collection, which may be among the images."""
     folder, features = folder_of(place), _feature_path(place).absolute()
-    file = Address.parse(place).file if store.is_address(place) else place
+    file = server_of(place).parse(place).file if is_address(place) else place
     if folder is None or file is None:
         return [features]
     name = Path(file).name
@@ -306,9 +308,9 @@ def own_files_of(place: str) -> list[Path]:
 
 
 def _feature_path(place: str) -> Path:
-    if not store.is_address(place):
+    if not is_address(place):
         return Path(f"{place}.features.npz")
-    address = Address.parse(place)
+    address = server_of(place).parse(place)
     folder = Path() if address.file is None else Path(address.file).parent
     return folder / f"{address.name}.features.npz"
 
@@ -333,8 +335,8 @@ def _open_draft(
                 source = json.loads(draft)["from"]
                 model = " or the model" if "model" in json.loads(draft) else ""
                 raise InputError(
-                    f"{place}: is an unfinished draft, and {source} has changed since{model}; "
-                    "delete the draft to start again."
+                    f"{without_password(place)}: is an unfinished draft, and {source} has changed "
+                    f"since{model}; delete the draft to start again."
                 )
             yield collection
     else:

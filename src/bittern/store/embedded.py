@@ -90,6 +90,11 @@ class EmbeddedCollection(Collection):
                 file.close()
             raise
 
+    @classmethod
+    def exists(cls, path: str | os.PathLike[str]) -> bool:
+        """Whether something is at the path."""
+        return Path(path).exists()
+
     @property
     def place(self) -> str:
         """The path of the file."""

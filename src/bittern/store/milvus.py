@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from bittern.errors import BitternError, FileError, InputError
 from bittern.extras import import_extra
+from bittern.store.addresses import without_password
 
 DEFAULT_NAME, DEFAULT_PORT = "items", 19530
 CONNECT_SECONDS = 30.0
@@ -21,13 +22,13 @@ PARTS_PER_CALL = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class MilvusAddress:
     """A server or a file of Milvus Lite, and the name of a collection there.
 
-    >>> Address.parse("milvus://db.example.org/pets")
-    Address(uri='http://db.example.org:19530', name='pets', token='', file=None)
-    >>> Address.parse("milvus:///data/zoo.db?collection=pets")
-    Address(uri='/data/zoo.db', name='pets', token='', file='/data/zoo.db')
+    >>> MilvusAddress.parse("milvus://db.example.org/pets")
+    MilvusAddress(uri='http://db.example.org:19530', name='pets', token='', file=None)
+    >>> MilvusAddress.parse("milvus:///data/zoo.db?collection=pets")
+    MilvusAddress(uri='/data/zoo.db', name='pets', token='', file='/data/zoo.db')
     """
 
     uri: str
@@ -36,7 +37,7 @@ class Address:
     file: str | None  # of Milvus Lite
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> MilvusAddress:
         """Read ``milvus://[user:password@]host[:port]/NAME`` or ``milvus:///FILE.db?collection=NAME``."""
         try:
             parts = urlsplit(text)
@@ -73,7 +74,7 @@ class Address:
         return f"milvus://{self.uri.removeprefix('http://')}/{self.name}"
 
 
-def connect(address: Address) -> Any:
+def connect(address: MilvusAddress) -> Any:
     """A client of a server that answers."""
     pymilvus = _pymilvus()
     with milvus_errors(address), warnings.catch_warnings():
@@ -83,7 +84,7 @@ def connect(address: Address) -> Any:
 
 
 @contextmanager
-def milvus_errors(address: Address) -> Iterator[None]:
+def milvus_errors(address: MilvusAddress) -> Iterator[None]:
     """Turn Milvus's errors into one sentence."""
     try:
         yield
@@ -150,8 +151,7 @@ def _pymilvus() -> Any:
 
 
 def _refusal(text: str) -> InputError:
-    shown = re.sub(r"//[^/@]*@", "//…@", text)  # hide the password
     return InputError(
         "Collection: an address is milvus://host:port/NAME or milvus:///FILE.db?collection=NAME, "
-        f"with a name of letters, digits and _; got '{shown}'."
+        f"with a name of letters, digits and _; got '{without_password(text)}'."
     )
