@@ -77,8 +77,8 @@ def starting(folder: Path) -> Section:
     section.row("the same with its compiled code, which is compiled", compiling)
     section.note(
         "Evaluations and searches have 1,000 queries of 64 bits; small ones have 20,000 items, "
-        "large ones 500,000. Small ones load no compiled code, nor do the first large ones, because "
-        "NumPy is done before it would be compiled. Still larger ones compile it, unless "
+        "large ones 500,000. Small ones load no compiled code, nor do the first large ones, "
+        "because NumPy is done before it would be compiled. Still larger ones compile it, unless "
         "`bittern warm-up` did."
     )
     return section

@@ -15,6 +15,7 @@ from bittern.cli.fit import Key
 from bittern.cli.sync import (
     NOTHING,
     Broken,
+    Captions,
     Exif,
     Skipped,
     Table,
@@ -44,13 +45,6 @@ Source = Annotated[
         "--from",
         help="A folder of images, a file of vectors, codes from 'encode', or with --code-layout "
         "codes of another program.",
-    ),
-]
-Captions = Annotated[
-    str | None,
-    typer.Option(
-        help="Captions of the images: a .csv or .jsonl file with the columns file and caption, or "
-        ".txt for a text file beside each image."
     ),
 ]
 Where = Annotated[str | None, typer.Option(help="A condition like \"label = 'cat'\".")]

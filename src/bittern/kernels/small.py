@@ -1,12 +1,12 @@
 """Small work without compiled code: what some kernels compute, by NumPy alone.
 
 A process needs 0.8 s of processor time to load Numba and the kernels that an evaluation calls.  If
-it is the first on this machine, it also compiles them: 4 s for an evaluation, 2 s for a scan and 10 s
-for the search in tables of segments.  NumPy is ten times slower per pair of codes, but it is there
-at once.  So the first work of a process is done here, until it adds up to a budget, which is larger
-as long as the kernel was never compiled; from then on the kernels do everything.  Results are the
-same to the last bit, because counts are whole numbers, and the other sums have the same terms in
-the same order.
+it is the first on this machine, it also compiles them, in 4 s for an evaluation, 2 s for a scan and
+10 s for the search in tables of segments.  NumPy is ten times slower per pair of codes, but it is
+there at once.  So the first work of a process is done here, until it adds up to a budget, which is
+larger as long as the kernel was never compiled; from then on the kernels do everything.  Results
+are the same to the last bit, because counts are whole numbers, and the other sums have the same
+terms in the same order.
 
 The callers guarantee what they guarantee to the kernels.
 """
@@ -26,7 +26,9 @@ from numpy.typing import NDArray
 
 BUDGET = 0.3  # seconds of NumPy's time; loading the kernels takes longer
 FIRST_BUDGET = 2.0  # the same for work of kernels that were not compiled yet
-WORD = 2.5e-9  # seconds to compare a word of a query with a word of an item, and to count the result
+WORD = (
+    2.5e-9  # seconds to compare a word of a query with a word of an item, and to count the result
+)
 QUERY = 2e-5  # seconds for the calls of a query
 TIE = 1e-7  # seconds for a tie
 COMPILING = 5.0  # seconds of scans; compiling the search in tables of segments takes longer
@@ -105,7 +107,7 @@ def distance_rows(queries: Words, database: Words) -> Iterator[Distances]:
     """Hamming distances of each query in turn to all items, in the same array every time."""
     planes = np.ascontiguousarray(database.T)
     n_words, n_items = planes.shape
-    row: Distances = np.empty(n_items, np.uint8 if 64 * n_words < 256 else np.uint16)
+    row: Any = np.empty(n_items, np.uint8 if 64 * n_words < 256 else np.uint16)
     differing = np.empty(min(n_items, CHUNK), np.uint64)
     for query in queries:
         for start in range(0, n_items, CHUNK):
