@@ -175,15 +175,18 @@ def evaluate(
     _check_unused(run is not None, bool(system), {**layout.options, **truth.options}, tests)
     truth.check()
     layout.check()
-    systems = parse_systems(system) if system else {}
-    if queries is not None:
-        systems = {ALONE: CodeFiles(queries, database)}
-    outputs.check([run, qrels, *truth.files, *_code_files(systems)])
-    if run is not None and qrels is not None:
-        profiles = {ALONE: bittern.TieProfile.from_trec(run, qrels)}
-        lengths: dict[str, int] = {}
-    else:
-        profiles, lengths = count_systems(systems, truth, layout, threads)
+    from bittern.io.arrays import parsing_once
+
+    with parsing_once():  # a file may have both codes and labels
+        systems = parse_systems(system) if system else {}
+        if queries is not None:
+            systems = {ALONE: CodeFiles(queries, database)}
+        outputs.check([run, qrels, *truth.files, *_code_files(systems)])
+        if run is not None and qrels is not None:
+            profiles = {ALONE: bittern.TieProfile.from_trec(run, qrels)}
+            lengths: dict[str, int] = {}
+        else:
+            profiles, lengths = count_systems(systems, truth, layout, threads)
     scores = {name: bittern.evaluate(profile, names) for name, profile in profiles.items()}
     if system:
         from bittern.metrics import compare_systems
