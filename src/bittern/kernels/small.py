@@ -208,10 +208,12 @@ def _harmonic_differences(low: Integers, high: Integers) -> NDArray[np.float64]:
     """What :func:`bittern.kernels.ties.harmonic_difference` returns, for many at once."""
     total = np.zeros(len(low))
     is_long = high - low > 16
-    end = np.where(is_long, 16, high)
+    some = np.flatnonzero(~is_long | (low < 16))  # that have terms to add one by one
+    first, end, terms = low[some], np.where(is_long, 16, high)[some], np.zeros(len(some))
     for step in range(1, 17):
-        t = low + step
-        total += np.where(t <= end, 1.0 / t, 0.0)
+        t = first + step
+        terms += np.where(t <= end, 1.0 / t, 0.0)
+    total[some] = terms
     start, stop = np.maximum(low[is_long], 16), high[is_long]
     a, b = start + 0.5, stop + 0.5
     logs = np.array([math.log1p(x) for x in ((stop - start) / a).tolist()])
