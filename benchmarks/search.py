@@ -26,6 +26,7 @@ from results import Section, Target
 from timing import fastest
 
 import bittern as bt
+from bittern.kernels import small
 
 N_CENTRES, INNER, OUTER, NOISE = 20_000, 32, 128, 0.35  # of the mixture
 N_QUERIES = 240
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="also write tables and figure, into this file")
     options = parser.parse_args()
     faiss.omp_set_num_threads(options.threads)
+    small.use_kernels()
     sizes = [n for n in SIZES if n <= options.largest]
     if not sizes:
         parser.error(f"--largest must be at least {SIZES[0]:,}")

@@ -22,13 +22,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.fixture(autouse=True)
 def _kernels(monkeypatch):
     """Compiled code does even small work, which is what nearly all tests are about."""
-    monkeypatch.setattr(small, "_left", -math.inf)
+    monkeypatch.setattr(small, "_spent", math.inf)
+    monkeypatch.setattr(small, "_scanned", math.inf)
 
 
 @pytest.fixture
 def numpy_alone(monkeypatch):
     """NumPy does even large work."""
-    monkeypatch.setattr(small, "_left", math.inf)
+    monkeypatch.setattr(small, "_spent", -math.inf)
 
 
 @pytest.fixture

@@ -321,3 +321,23 @@ def test_the_help_names_every_hasher():
     text = CliRunner().invoke(app, ["fit", "--help"], env={"COLUMNS": "200"}).output
     listed = re.findall(r"[a-z-]+", text)
     assert set(listed) >= {*HASHERS, *CROSSMODAL}
+
+
+def test_booleans_are_codes(here, run):
+    bits = np.random.default_rng(1).random((N, 12)) < 0.5
+    np.save("bits.npy", bits)
+    np.savez("bits.npz", codes=bits, labels=np.load("labels.npy"))
+    np.savez("both.npz", vectors=np.load("plain.npy"), bits=bits)
+    for source in ("bits.npy", "bits.npz"):
+        code, out, err = run("index", "create", f"{source}.bittern", "--from", source)
+        assert (code, out) == (0, f"{source}.bittern: 120 items of 12 bits.\n"), err
+        with bt.store.open(f"{source}.bittern") as made:
+            assert made.get(made.ids).codes == bt.Codes.from_bits(bits)
+    assert run("index", "add", "bits.npy.bittern", "--from", "bits.npy")[0] == 0
+    code, _, err = run("index", "create", "x.bittern", "--from", "bits.npy", "--hasher", "itq")
+    assert code == 2 and "holds codes; leave out --hasher itq" in err and err.count("\n") == 1
+    code, out, err = run("index", "create", "v.bittern", "--from", "both.npz", "--bits", 6)
+    assert code == 0 and "itq was fitted on 120" in out, err
+    np.save("numbers.npy", bits.astype(np.float32))  # to be hashed
+    code, out, err = run("index", "create", "n.bittern", "--from", "numbers.npy", "--bits", 6)
+    assert code == 0 and "itq was fitted on 120" in out, err

@@ -1,5 +1,7 @@
 """Progress bars: one at a time, on a terminal alone."""
 
+import sys
+
 import pytest
 from rich.console import Console
 
@@ -11,6 +13,7 @@ from bittern.progress import Bar
 def terminal(monkeypatch):
     """A terminal, and no patience."""
     monkeypatch.setattr(Console, "is_terminal", True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(progress, "PATIENCE", -1.0)
 
 

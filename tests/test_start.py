@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from fnmatch import fnmatch
 
 import numpy as np
 import pytest
@@ -29,8 +30,8 @@ METRICS = [
 def both(monkeypatch, work):
     """What NumPy alone gives, and what the kernels give."""
     results = []
-    for left in (math.inf, -math.inf):
-        monkeypatch.setattr(small, "_left", left)
+    for spent in (-math.inf, math.inf):
+        monkeypatch.setattr(small, "_spent", spent)
         results.append(work())
     return results
 
@@ -48,7 +49,7 @@ def random_truths(rng, n_queries, n_items):
 
 
 @pytest.mark.parametrize("kind", ["classes", "tags", "graded", "lists"])
-@pytest.mark.parametrize("n_bits", [1, 64, 130])
+@pytest.mark.parametrize("n_bits", [1, 64, 300])
 def test_small_inputs_have_the_counts_and_metrics_of_the_kernels(monkeypatch, kind, n_bits):
     rng = np.random.default_rng(n_bits)
     queries, items = (bt.Codes.from_bits(rng.random((n, n_bits)) < 0.5) for n in (37, 501))
@@ -77,7 +78,7 @@ def test_small_sums_over_ties_are_those_of_the_kernels_to_the_last_bit():
 
 
 @pytest.mark.parametrize("kind", [bt.FlatIndex, bt.MultiIndex])
-@pytest.mark.parametrize("n_bits", [7, 130])
+@pytest.mark.parametrize("n_bits", [7, 130, 300])
 def test_small_searches_find_what_the_kernels_find(monkeypatch, kind, n_bits):
     rng = np.random.default_rng(n_bits)
     index = kind(bt.Codes.from_bits(rng.random((300, n_bits)) < 0.5))
@@ -96,25 +97,82 @@ def test_small_searches_find_what_the_kernels_find(monkeypatch, kind, n_bits):
 
 
 def test_work_is_small_until_the_budget_is_spent(monkeypatch):
-    monkeypatch.setattr(small, "_left", None)
-    monkeypatch.setattr(small, "is_compiled", lambda: True)
-    assert small.is_small(0.6 * small.BUDGET)
-    assert not small.is_small(0.6 * small.BUDGET)
-    assert not small.is_small(0.0)  # the kernels are loaded now
-    monkeypatch.setattr(small, "_left", None)
-    monkeypatch.setattr(small, "is_compiled", lambda: False)
-    assert small.is_small(0.9 * small.FIRST_BUDGET)
+    monkeypatch.setattr(small, "_spent", 0.0)
+    monkeypatch.setattr(small, "is_compiled", lambda kernels: kernels == small.TIES)
+    assert small.is_small(0.6 * small.BUDGET, small.TIES)
+    assert not small.is_small(0.6 * small.BUDGET, small.TIES)
+    assert not small.is_small(0.0, small.TIES)  # the kernels are loaded now
+    assert small.is_small(0.8 * small.FIRST_BUDGET, small.SCANS)  # these would be compiled first
+    assert not small.is_small(0.8 * small.FIRST_BUDGET, small.SCANS)
+    assert not small.is_small(0.0, small.COUNTING)
+    monkeypatch.setattr(small, "_spent", 0.0)
     small.use_kernels()
-    assert not small.is_small(0.0)
+    assert not small.is_small(0.0, small.SCANS)
 
 
-def test_compiled_code_is_found_where_numba_keeps_it(monkeypatch, tmp_path):
+def test_scans_replace_the_compiler_until_they_would_have_taken_longer(monkeypatch):
+    monkeypatch.setattr(small, "_scanned", 0.0)
+    monkeypatch.setattr(small, "is_compiled", lambda kernels: False)
+    words = np.zeros((1000, 2), np.uint64)
+    n_queries = int(0.6 * small.COMPILING / (words.size * small.SCANNED_WORD))
+    assert small.is_scanned_sooner(n_queries, words)
+    assert not small.is_scanned_sooner(n_queries, words)
+    assert not small.is_scanned_sooner(1, words)  # the tables are there now
+    monkeypatch.setattr(small, "_scanned", 0.0)
+    monkeypatch.setattr(small, "is_compiled", lambda kernels: kernels == small.SEGMENTS)
+    assert not small.is_scanned_sooner(1, words)
+
+
+def test_a_first_search_scans_and_finds_what_the_tables_find(monkeypatch):
+    monkeypatch.setattr("bittern.index.multi_index.FEWEST", 1)
+    monkeypatch.setattr(small, "is_compiled", lambda kernels: False)
+    rng = np.random.default_rng(0)
+    index = bt.MultiIndex(bt.Codes.from_bits(rng.random((3000, 64)) < 0.5))
+    queries = bt.Codes.from_bits(rng.random((30, 64)) < 0.5)
+    found = []
+    for scanned in (0.0, math.inf):
+        monkeypatch.setattr(small, "_scanned", scanned)
+        found.append((index.search(queries, 7).to_lists(), index.within(queries, 20).to_lists()))
+        assert (index._tables is None) == (scanned == 0.0)
+    assert found[0] == found[1] and any(found[0][1])
+
+
+@pytest.mark.parametrize(
+    ("kernels", "file"),
+    [
+        (small.TIES, "kernels_0f08/ties.count_found-64.py311.nbi"),
+        (small.COUNTING, "count_0f08/avx2._count_ranges_of_three-122.py311.nbi"),
+        (small.COUNTING, "count_0f08/portable.count_ranges-80.py311.nbi"),
+        (small.SCANS, "kernels_0f08/scan_avx2.find_nearest-75.py311.nbi"),
+        (small.SCANS, "kernels_0f08/scan.find_within-78.py311.nbi"),
+        (small.SEGMENTS, "kernels_0f08/multi_index.find_nearest-75.py311.nbi"),
+    ],
+)
+def test_compiled_code_is_found_where_numba_keeps_it(monkeypatch, tmp_path, kernels, file):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert not small.is_compiled()
-    folder = tmp_path / "kernels_0f08"
-    folder.mkdir()
-    (folder / "ties.count_found-64.py311.nbi").touch()
-    assert small.is_compiled()
+    assert not small.is_compiled.__wrapped__(kernels)
+    (tmp_path / file).parent.mkdir()
+    (tmp_path / file).touch()
+    names = (small.TIES, small.COUNTING, small.SCANS, small.SEGMENTS)
+    assert [one for one in names if small.is_compiled.__wrapped__(one)] == [kernels]
+
+
+def test_the_kernels_are_called_what_numba_calls_their_files(monkeypatch):
+    """The names are those of functions that exist."""
+    from bittern.kernels import count, multi_index, scan, scan_avx2
+    from bittern.kernels.count import avx2, portable
+
+    for pattern, modules in {
+        small.TIES: [ties],
+        small.COUNTING: [avx2, portable],
+        small.SCANS: [scan, scan_avx2],
+        small.SEGMENTS: [multi_index],
+    }.items():
+        for module in modules:
+            package = "" if module.__name__.count(".") == 2 else f"{count.__name__.split('.')[-1]}/"
+            short = module.__name__.split(".")[-1]
+            kernels = [name for name, it in vars(module).items() if hasattr(it, "signatures")]
+            assert any(fnmatch(f"{package}{short}.{name}", pattern) for name in kernels)
 
 
 LOADED = f"""

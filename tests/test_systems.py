@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -275,3 +276,31 @@ def test_the_page_runs_as_it_is_typed(tmp_path, monkeypatch, capsys):
     means = [np.array(re.findall(number, text), float) for text in (said, shown)]
     np.testing.assert_allclose(*means, atol=0.02)  # processors round differently
     assert Path("pr.svg").exists() and "itq & 32" in Path("table.tex").read_text()
+
+
+def test_a_file_is_parsed_once(folder, call, monkeypatch):
+    from bittern.io import arrays, csv_columns
+
+    for name in ("ours", "itq"):
+        with np.load(folder / f"{name}-all.npz") as file:
+            bits, labels = file["codes"].astype(int), file["labels"]
+        header = ",".join([*(f"b{i}" for i in range(bits.shape[1])), "labels"])
+        table = np.column_stack([bits, labels])
+        np.savetxt(folder / f"{name}.csv", table, "%d", ",", header=header, comments="")
+    parsed = []
+
+    def read(path):
+        parsed.append(path.name)
+        return csv_columns.read_columns(path)
+
+    opener = partial(arrays._in_memory, read)
+    monkeypatch.setitem(arrays.OPENERS, arrays.IS_CSV, opener)
+    words = "--system", "ours=ours.csv", "--system", "itq=itq.csv", "--metrics", "ap"
+    code, out, err = call("evaluate", *words, "--format", "csv")
+    assert code == 0, err
+    assert sorted(parsed) == ["itq.csv", "ours.csv"]
+    _, alone, _ = call("evaluate", "itq-all.npz", "--metrics", "ap", "--format", "csv")
+    assert rows(out)["itq", "ap"]["mean"] == next(csv.DictReader(io.StringIO(alone)))["mean"]
+    parsed.clear()
+    arrays.open_table(folder / "ours.csv")  # nothing is kept
+    assert parsed == ["ours.csv"]

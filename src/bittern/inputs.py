@@ -19,6 +19,7 @@ from bittern.io.arrays import (
     IDS,
     LABELS,
     TAG_NAMES,
+    VECTORS,
     ArrayFile,
     ArrayTable,
     open_table,
@@ -166,6 +167,18 @@ def holds_codes(path: str | os.PathLike[str]) -> bool:
         stored = stored_array(path, "")
         return bool(stored.dtype.names) or (stored.dtype == np.uint64 and len(stored.shape) == 2)
     return {"words", "n_bits"} <= set(names)
+
+
+def holds_bits(path: str | os.PathLike[str]) -> bool:
+    """Whether a NumPy file has codes as booleans: its only array, or ``codes`` or ``bits``.
+
+    Arrays beside vectors are about the vectors.
+    """
+    names = ArrayFile(path).names
+    if any(name in VECTORS for name in names):
+        return False
+    found = [stored_array(path, name) for name in names if name in ("", "codes", "bits")]
+    return any(stored.dtype == np.bool_ and len(stored.shape) == 2 for stored in found)
 
 
 def read_codes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sized
 from time import monotonic
 from typing import Any, ClassVar, TypeVar
@@ -40,6 +41,8 @@ class Bar:
             Bar._is_one_shown = False
 
     def _start(self, total: int) -> None:
+        if sys.stderr is None or not sys.stderr.isatty():  # asked before the library of bars is loaded
+            return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 

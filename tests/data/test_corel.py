@@ -324,7 +324,7 @@ def test_words_can_be_a_second_modality(corel5k, text):
         assert rows == ["city sky", "sky", "", "city sun", "sun"]
     assert dataset.has("text").tolist() == [True, True, False, True, True]
     np.testing.assert_array_equal(dataset.tags, ANNOTATION)  # still the truth
-    assert "1 images have none" in dataset.notes[-1]
+    assert "1 image has none" in dataset.notes[-1]
     kept = corel.load(corel5k, min_images=2, text=text)
     assert kept.ids.tolist() == ["1000", "1001", "12000", "12001"]
     assert kept.has("text").all()

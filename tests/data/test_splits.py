@@ -378,7 +378,7 @@ TWO = dataset(labels=[0] * 590 + [1] * 10)
         (lambda: make_split("corel", NO_LABELS), r"corel: needs categories as class labels"),
         (
             lambda: make_split("corel", dataset(labels=classes(3, 30))),
-            r"10 different queries of 1 images cannot be drawn from 4 query images .* \(30 in",
+            r"10 different queries of 1 image cannot be drawn from 4 query images .* \(30 in",
         ),
         (lambda: make_split("corel", LABELLED, sizes=()), r"sizes must be different numbers"),
         (lambda: make_split("trecvid", NO_LABELS), r"trecvid: needs tags"),

@@ -126,7 +126,7 @@ def export(
     from bittern.data.export import write_folder
 
     n = write_folder(load(name, root, **parse_options(option or [])), folder)
-    echo(f"{folder}: {n:,} images.")
+    echo(f"{folder}: {n:,} {'image' if n == 1 else 'images'}.")
 
 
 @data.command()

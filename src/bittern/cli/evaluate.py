@@ -183,18 +183,21 @@ def evaluate(
     truth.check(sharded=shards is not None)
     layout.check()
     _check_shards(shards, queries, database, processes, dask)
-    systems = parse_systems(system) if system else {}
-    if queries is not None:
-        systems = {ALONE: CodeFiles(queries, database)}
-    outputs.check([run, qrels, *truth.files, *_code_files(systems)])
-    if run is not None and qrels is not None:
-        profiles = {ALONE: bittern.TieProfile.from_trec(run, qrels)}
+    from bittern.io.arrays import parsing_once
+
+    with parsing_once():  # a file may have both codes and labels
+        systems = parse_systems(system) if system else {}
+        if queries is not None:
+            systems = {ALONE: CodeFiles(queries, database)}
+        outputs.check([run, qrels, *truth.files, *_code_files(systems)])
         lengths: dict[str, int] = {}
-    elif shards is not None and queries is not None:
-        with executor_for(processes, dask) as executor:
-            profiles = {ALONE: count_shards(queries, shards, truth, layout, executor)}
-    else:
-        profiles, lengths = count_systems(systems, truth, layout, threads)
+        if run is not None and qrels is not None:
+            profiles = {ALONE: bittern.TieProfile.from_trec(run, qrels)}
+        elif shards is not None and queries is not None:
+            with executor_for(processes, dask) as executor:
+                profiles = {ALONE: count_shards(queries, shards, truth, layout, executor)}
+        else:
+            profiles, lengths = count_systems(systems, truth, layout, threads)
     scores = {name: bittern.evaluate(profile, names) for name, profile in profiles.items()}
     if system:
         from bittern.metrics import compare_systems

@@ -95,8 +95,9 @@ def _parse_names(text: str) -> list[str]:
 
 def _summary(found: Extracted, path: Path) -> str:
     """Numbers of images and classes, lengths of rows, and the skipped images."""
-    classes = f" of {len(found.class_names):,} classes" if found.class_names else ""
-    lines = [f"{path}: {len(found):,} images{classes}"]
+    n, n_classes = len(found), len(found.class_names)
+    classes = f" of {n_classes:,} class{'es' * (n_classes > 1)}" if n_classes else ""
+    lines = [f"{path}: {n:,} image{'s' * (n != 1)}{classes}"]
     width = max(map(len, found.features))
     lines += [f"  {name:<{width}}  {rows.shape[1]:,}" for name, rows in found.features.items()]
     if found.fitted_on:

@@ -16,6 +16,7 @@ from bittern.cli.sync import (
     NOTHING,
     PLACES,
     Broken,
+    Captions,
     Exif,
     Skipped,
     Table,
@@ -43,15 +44,8 @@ Source = Annotated[
     Path,
     typer.Option(
         "--from",
-        help="A folder of images, a file of vectors, codes from 'encode', or with --code-layout "
-        "codes of another program.",
-    ),
-]
-Captions = Annotated[
-    str | None,
-    typer.Option(
-        help="Captions of the images: a .csv or .jsonl file with the columns file and caption, or "
-        ".txt for a text file beside each image."
+        help="A folder of images, a file of vectors, codes from 'encode' or as booleans, or with "
+        "--code-layout codes of another program.",
     ),
 ]
 Where = Annotated[str | None, typer.Option(help="A condition like \"label = 'cat'\".")]

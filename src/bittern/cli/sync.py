@@ -38,6 +38,13 @@ Exif = Annotated[
         help="Store size, date, camera and place from the image files (default: yes).",
     ),
 ]
+Captions = Annotated[
+    str | None,
+    typer.Option(
+        help="Captions of the images: a .csv or .jsonl file with the columns file and caption, or "
+        ".txt for a text file beside each image."
+    ),
+]
 Skipped = Annotated[
     Path | None,
     typer.Option(help="Write the names of all files and rows that were left out to this .csv."),
@@ -55,6 +62,7 @@ def sync_index(
     ] = None,
     metadata: Table = None,
     exif: Exif = None,
+    texts: Captions = None,
     on_error: Broken = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")
@@ -66,9 +74,9 @@ def sync_index(
 ) -> None:
     """Add the new images of a folder, encode changed ones again, remove those that are gone.
 
-    Unchanged images are skipped, and none is there twice. The folder, the table of metadata and the
-    other options are remembered from 'create' and from the last 'sync'. If it is interrupted, run
-    it again.
+    Unchanged images are skipped, and none is there twice. The folder, the table of metadata, the
+    captions and the other options are remembered from 'create' and from the last 'sync'. If it is
+    interrupted, run it again.
     """
     from bittern import store
     from bittern.store.addresses import without_password
@@ -80,6 +88,7 @@ def sync_index(
             collection,
             folder,
             metadata=metadata,
+            texts=texts,
             with_exif=exif,
             skip_broken=None if on_error is None else on_error is OnError.skip,
             allow_empty=allow_empty,

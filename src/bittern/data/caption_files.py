@@ -35,30 +35,44 @@ class Captions:
     texts: tuple[str, ...]  # empty where an item has none
     others: Mapping[str, str]
     note: str
+    unmatched: tuple[tuple[str, str], ...] = ()  # what a caption names that is not there, reason
 
 
 def captions_of_images(
-    source: str | os.PathLike[str], root: Path, paths: Sequence[str]
+    source: str | os.PathLike[str], root: Path, paths: Sequence[str], *, is_partial: bool = False
 ) -> Captions:
     """The captions of the images ``root / paths[i]``.
 
     ``source`` is a file of captions, looked up in ``root`` if it is not in the current folder; or a
-    suffix such as ``".txt"`` of files of the images' names.
+    suffix such as ``".txt"`` of files of the images' names.  A caption of an image that is not
+    there is an error; if ``is_partial``, only if that holds for all of them.
     """
-    if SUFFIX.fullmatch(os.fspath(source)):
+    if is_suffix(source):
         return _beside(os.fspath(source), root, paths)
     table = _found(source, root)
     texts: dict[str, str] = dict.fromkeys(paths, "")
     others: dict[str, str] = {}
+    unmatched: list[tuple[str, str]] = []
     for line, key, text in _read(table):
         if key is None:
             others[f"{table.name}:{line}"] = text
             continue
         path = path_inside(root, key)
-        if path not in texts:
+        if path in texts:
+            texts[path] = _joined(texts[path], text)
+        elif is_partial:
+            unmatched.append((key, f"{table}, line {line}: there is no image {key!r} in {root}."))
+        else:
             raise FileError(f"{table}, line {line}: there is no image {key!r} in {root}.")
-        texts[path] = _joined(texts[path], text)
-    return Captions(tuple(texts.values()), others, _note(table.name, texts.values(), len(others)))
+    if unmatched and not any(texts.values()):
+        raise FileError(f"{table}: none of its captions is of an image in {root}.")
+    note = _note(table.name, texts.values(), len(others))
+    return Captions(tuple(texts.values()), others, note, tuple(unmatched))
+
+
+def is_suffix(source: str | os.PathLike[str]) -> bool:
+    """Whether captions are in a file beside each image, with this suffix."""
+    return SUFFIX.fullmatch(os.fspath(source)) is not None
 
 
 def captions_of_rows(
@@ -154,5 +168,7 @@ def _joined(first: str, second: str) -> str:
 
 def _note(source: str, texts: Sequence[str] | Any, n_others: int) -> str:
     n_with = sum(bool(text) for text in texts)
-    alone = f", and {n_others:,} captions without an image" if n_others else ""
-    return f"text is from {source}: {n_with:,} images have one{alone}."
+    captions = "caption" if n_others == 1 else "captions"
+    alone = f", and {n_others:,} {captions} without an image" if n_others else ""
+    images = "image has" if n_with == 1 else "images have"
+    return f"text is from {source}: {n_with:,} {images} one{alone}."

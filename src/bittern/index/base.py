@@ -193,7 +193,7 @@ class Index(ABC):
 
     def _is_small(self, queries: Words) -> bool:
         """Whether NumPy answers these queries before the kernels would be loaded."""
-        return self.is_exact and small.is_small_scan(queries, self._items.words)
+        return self.is_exact and small.is_small_scan(queries, self._items.words, small.SCANS)
 
     def _check_queries(self, queries: Codes) -> None:
         check_type(queries, Codes, f"{self._title}: queries")

@@ -16,6 +16,7 @@ from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.index.base import Index, Mask, Nearest, Within, Words
 from bittern.index.flat_index import EVERYTHING, Part, join_blocks, query_blocks
+from bittern.kernels import small
 from bittern.parallel import run_blocks
 
 if TYPE_CHECKING:  # loaded when needed: small work needs no kernels
@@ -73,7 +74,7 @@ class MultiIndex(Index):
     def _nearest(
         self, queries: Words, k: int, allowed: Mask | None, n_threads: int | None
     ) -> Nearest:
-        if self._scan_is_best(k, allowed):
+        if self._scan_is_best(len(queries), k, allowed):
             return self._scanning().nearest(queries, k, allowed, n_threads)
         from bittern.kernels import multi_index as kernels
 
@@ -97,7 +98,7 @@ class MultiIndex(Index):
     def _within(
         self, queries: Words, radius: int, allowed: Mask | None, n_threads: int | None
     ) -> Within:
-        if self._scan_is_best(1, allowed):
+        if self._scan_is_best(len(queries), 1, allowed):
             return self._scanning().within(queries, radius, allowed, n_threads)
         from bittern.kernels import multi_index as kernels
 
@@ -137,10 +138,11 @@ class MultiIndex(Index):
         if arrays:
             self._tables = _restored(arrays, self._items.words, self.n_bits)
 
-    def _scan_is_best(self, k: int, allowed: Mask | None) -> bool:
-        """Whether too few codes are allowed for the tables to pay off."""
+    def _scan_is_best(self, n_queries: int, k: int, allowed: Mask | None) -> bool:
+        """Whether too few codes are allowed for the tables to pay off, or a scan is done sooner."""
         n_allowed = len(self) if allowed is None else int(np.count_nonzero(allowed))
-        return n_allowed < max(FEWEST, 16 * k)
+        is_short = n_allowed < max(FEWEST, 16 * k)
+        return is_short or small.is_scanned_sooner(n_queries, self._items.words)
 
     def _trial(self, n_queries: int, k: int, allowed: Mask | None, n_threads: int | None) -> _Trial:
         from bittern.kernels.multi_index import Searched

@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -46,6 +48,7 @@ TEXTS = ("texts", "text", "captions", "caption")
 CLASS_NAMES = ("class_names", "label_names", "names")
 TAG_NAMES = ("tag_names", "words")
 NUMBERED = re.compile(r"(.*?)([0-9]+)")  # x0, x1, … are the columns of one array
+_parsed: ContextVar[dict[Path, dict[str, NDArray[Any]]] | None] = ContextVar("parsed", default=None)
 OTHERS = {*LABELS, *TAGS, *IDS, *TEXTS, *CLASS_NAMES, *TAG_NAMES}
 
 
@@ -223,13 +226,27 @@ def _matlab(path: Path) -> dict[str, NamedArray]:
     }
 
 
+@contextmanager
+def parsing_once() -> Iterator[None]:
+    """Keep the arrays of files that can only be read as a whole, instead of reading them again."""
+    token = _parsed.set({})
+    try:
+        yield
+    finally:
+        _parsed.reset(token)
+
+
 def _in_memory(
     read: Callable[[Path], dict[str, NDArray[Any]]], path: Path
 ) -> dict[str, NamedArray]:
     """The arrays of a format that can only be read as a whole."""
+    kept = _parsed.get()
+    arrays = read(path) if kept is None or path not in kept else kept[path]
+    if kept is not None and path.is_file():  # a pipe has other content every time
+        kept[path] = arrays
     return {
         name: named(name, array.shape, array.dtype, partial(_itself, array))
-        for name, array in read(path).items()
+        for name, array in arrays.items()
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from bittern.profile import TieProfile
 RESAMPLES = 1000
 AT_ONCE = 1 << 22  # draws in memory at a time
 PARTS = 1 << 23  # numbers to be summed, in memory at a time
+KEPT = 1 << 20  # draws of a few queries, kept in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,11 +172,11 @@ def resampled(pooled: Pooled, random_state: int = 0, n_resamples: int = RESAMPLE
 
 def _resampled(group: Sequence[Pooled], random_state: int, n_resamples: int) -> list[Float64Array]:
     """The values of each of them under the same samples; all have the same number of queries."""
-    rng = np.random.default_rng(random_state)
     parts = np.concatenate([one.parts for one in group], axis=1)
     ends = np.cumsum([one.parts.shape[1] for one in group])[:-1]
     n = len(parts)
-    sums = np.concatenate([_weights(rng, rows, n) @ parts for rows in _batches(n, n_resamples)])
+    samples = _samples if n * n_resamples > KEPT else _kept_samples
+    sums = np.concatenate([weights @ parts for weights in samples(random_state, n, n_resamples)])
     return [one.value(own) for one, own in zip(group, np.split(sums, ends, axis=1), strict=True)]
 
 
@@ -201,6 +203,18 @@ def _area(precision: Float64Array, recall: Float64Array, trapezoid: bool) -> Flo
         before[:, 0] = height[:, 0]
         height = (height + before) / 2
     return (height * step).sum(axis=1)
+
+
+def _samples(random_state: int, n: int, n_resamples: int) -> Iterator[Float64Array]:
+    """How often each query is drawn in each sample, in batches of samples."""
+    rng = np.random.default_rng(random_state)
+    return (_weights(rng, rows, n) for rows in _batches(n, n_resamples))
+
+
+@lru_cache(maxsize=1)
+def _kept_samples(random_state: int, n: int, n_resamples: int) -> list[Float64Array]:
+    """The same, kept for the next metric of the same queries."""
+    return list(_samples(random_state, n, n_resamples))
 
 
 def _batches(n: int, n_resamples: int) -> list[int]:

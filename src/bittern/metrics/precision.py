@@ -196,7 +196,7 @@ def _each_query(
     """What a kernel of ``kernels.ties`` computes for each query; ``cutoff`` may differ by query."""
     cutoffs = cutoff if isinstance(cutoff, np.ndarray) else _cutoffs(profile, cutoff)
     total, relevant, out = profile.total, profile.relevant, np.empty(profile.n_queries)
-    if name in SMALL and small.is_small(total.size * small.TIE):
+    if name in SMALL and small.is_small(total.size * small.TIE, small.TIES):
         return SMALL[name](total, relevant, cutoffs)
     from bittern.kernels import ties
 

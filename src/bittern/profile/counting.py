@@ -19,6 +19,7 @@ from bittern.relevance.sparse import SparseRelevance
 from bittern.relevance.tags import TagRelevance
 
 PART = 1 << 18  # database items counted at a time
+STEPS = 50  # of the progress that NumPy alone reports
 WORDS = 1 << 28  # words compared in one block of work: a fraction of a second
 
 Words = NDArray[np.uint64]  # (n_codes, n_words)
@@ -39,7 +40,7 @@ def count_codes(
     _check(queries, database, relevance)
     n_threads = available_threads(n_threads)
     counts = np.zeros((len(queries), relevance.n_levels, queries.n_bits + 1), np.uint32)
-    if small.is_small_scan(queries.words, database.words):
+    if small.is_small_scan(queries.words, database.words, small.COUNTING):
         _count_few(queries.words, database.words, relevance, counts, progress)
     else:
         _count_many(queries.words, database.words, relevance, counts, n_threads, progress)
@@ -53,14 +54,17 @@ def _count_few(
     counts: LevelCounts,
     progress: Progress | None,
 ) -> None:
-    """Add to the counts by NumPy alone."""
-    excluded = relevance.excluded
-    own = np.full(len(queries), -1) if excluded is None else excluded
-    for rows in small.scan_blocks(len(queries), len(database)):
-        levels = relevance.block(rows)
-        small.count_levels(queries[rows], database, levels, own[rows], counts[rows])
-        if progress is not None:
-            progress(rows.stop * len(database), len(queries) * len(database))
+    """Fill the counts by NumPy alone."""
+    step = -(-len(queries) // STEPS)
+    for q, row in enumerate(small.distance_rows(queries, database)):
+        small.count_levels(row, *relevance.relevant_to(q), counts[q])
+        if progress is not None and (q + 1) % step == 0:
+            progress((q + 1) * len(database), len(queries) * len(database))
+    if relevance.excluded is not None:
+        rows, levels = _excluded_levels(relevance)
+        differing = queries[rows] ^ database[relevance.excluded[rows]]
+        distances = np.bitwise_count(differing).sum(axis=1, dtype=np.intp)
+        counts[rows, levels[rows], distances] -= 1
 
 
 def _count_many(
@@ -182,10 +186,17 @@ def _remove_excluded(
     if relevance.excluded is not None:
         from bittern.kernels.count import portable
 
-        levels = np.zeros(relevance.n_queries, np.intp)
-        rows = np.flatnonzero(relevance.excluded >= 0)
-        levels[rows] = relevance.levels_of(rows, relevance.excluded[rows])
+        _, levels = _excluded_levels(relevance)
         portable.remove_listed(queries, database, relevance.excluded, levels, counts)
+
+
+def _excluded_levels(relevance: Relevance) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Queries that are items themselves; and for each query the level of that item, or 0."""
+    own = np.full(relevance.n_queries, -1) if relevance.excluded is None else relevance.excluded
+    levels = np.zeros(relevance.n_queries, np.intp)
+    rows = np.flatnonzero(own >= 0)
+    levels[rows] = relevance.levels_of(rows, own[rows])
+    return rows, levels
 
 
 def _word_planes(words: Words, rows: Any) -> Words:

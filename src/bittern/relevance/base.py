@@ -178,6 +178,10 @@ class Relevance(ABC):
         """Levels of some queries for the whole database; only for blocks of few queries."""
 
     @abstractmethod
+    def relevant_to(self, query: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Items relevant to a query, each once, and their levels, which are at least 1."""
+
+    @abstractmethod
     def _all_totals(self) -> NDArray[np.int64]:
         """Number of items per query and level, with excluded ones."""
 
@@ -236,6 +240,12 @@ class ClassRelevance(Relevance):
         """Levels of some queries for the whole database."""
         same = self.query_classes[queries, None] == self.database_classes
         return same.astype(np.intp)
+
+    def relevant_to(self, query: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Items relevant to a query, and their levels."""
+        c = self.query_classes[query]
+        items = self.order[self.offsets[c] : self.offsets[c + 1]] if c >= 0 else self.order[:0]
+        return items, np.ones(len(items), np.intp)
 
     def _all_totals(self) -> NDArray[np.int64]:
         sizes = np.append(np.diff(self.offsets), 0)  # class -1 is empty

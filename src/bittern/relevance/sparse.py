@@ -93,6 +93,11 @@ class SparseRelevance(Relevance):
         levels[rows, self.items[listed]] = self.levels[listed]
         return levels
 
+    def relevant_to(self, query: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Items relevant to a query, and their levels."""
+        listed = slice(self.offsets[query], self.offsets[query + 1])
+        return self.items[listed], self.levels[listed].astype(np.intp)
+
     def _rows(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(self.n_queries, dtype=np.int64), np.diff(self.offsets))
 

@@ -66,10 +66,17 @@ class TagRelevance(Relevance):
         """Levels of some queries for the whole database."""
         return self._set_levels(queries)[:, self.sets].astype(np.intp)
 
+    def relevant_to(self, query: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Items relevant to a query, and their levels."""
+        levels = self._set_levels(slice(query, query + 1))[0][self.sets]
+        items = np.flatnonzero(levels)
+        return items, levels[items].astype(np.intp)
+
     def _set_levels(self, queries: slice) -> NDArray[np.uint16]:
         """Levels of some queries for each distinct set of tags."""
         query_masks = self.query_masks[queries]
-        if small.is_small(len(query_masks) * self.masks.size * small.WORD):
+        seconds = len(query_masks) * self.masks.size * small.WORD
+        if small.is_small(seconds, small.COUNTING):
             return small.shared_tags(query_masks, self.masks, self.graded)
         from bittern.kernels.count import portable
 

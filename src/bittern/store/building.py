@@ -107,7 +107,7 @@ def build_collection(
     listed = None
     if folder_or_file.is_dir():
         options: dict[str, Any] = {"with_exif": with_exif, "skip_broken": skip_broken}
-        origin = origin_of(folder_or_file, metadata=metadata, **options)
+        origin = origin_of(folder_or_file, metadata=metadata, texts=texts, **options)
         listed = list_images(origin, own_files=own_files_of(place))
     elif metadata is not None:
         raise InputError(f"{source}: is not a folder; a table of metadata is about images.")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bittern.checks import PositionArray
 from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.inputs import RowTable, holds_codes, read_codes
+from bittern.inputs import RowTable, holds_bits, holds_codes, read_codes
 from bittern.io import code_files
 from bittern.io.arrays import IDS, LABELS, open_table
 from bittern.store.base import Items
@@ -58,10 +58,14 @@ class CodeItems:
 
 
 def is_code_file(source: Path, layout: str | None = None) -> bool:
-    """Whether it is a file of codes that this package wrote, or one of a layout that is given."""
+    """Whether it is a file of codes: one that this package wrote, booleans, or of a given layout.
+
+    Booleans are codes, as they are for ``bittern evaluate``.
+    """
     if layout is not None:
         return source.is_file()
-    return source.suffix.lower() in (".npy", ".npz") and holds_codes(source)
+    is_numpy = source.suffix.lower() in (".npy", ".npz")
+    return is_numpy and (holds_codes(source) or holds_bits(source))
 
 
 def read_code_items(source: Path, recipe: Recipe, layout: str | None = None) -> CodeItems:
@@ -71,7 +75,8 @@ def read_code_items(source: Path, recipe: Recipe, layout: str | None = None) -> 
     """
     if recipe.is_crossmodal:
         raise InputError(f"{source}: holds codes; images and texts are stored from their vectors.")
-    codes = Codes.load(source) if layout is None else read_codes(source, layout=layout)
+    is_ours = layout is None and holds_codes(source)
+    codes = Codes.load(source) if is_ours else read_codes(source, layout=layout)
     if recipe.hasher is not None and not recipe.is_fitted:
         raise InputError(
             f"{source}: holds codes; give the fitted model that made them (--hasher FILE.npz), or "

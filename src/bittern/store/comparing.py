@@ -21,6 +21,7 @@ from bittern.store.image_items import (
     state_of,
 )
 from bittern.store.paths import located, name_inside, stored_path
+from bittern.store.recipe import TEXT
 
 KINDS = ("added", "encoded", "described", "unchanged")
 
@@ -104,12 +105,12 @@ def _match(
     items: dict[str, tuple[int, dict[str, Any]]] = {}
     gone: dict[int, str] = {}
     names = set(listed.names)
-    for id_, known in known_items(collection):
-        file = located(known["path"], collection.folder)
-        name = _name_in(file, listed.origin.root, moved_from)
+    for id_, name, known in items_inside(collection, listed.origin.root, moved_from):
+        if known.get("modality") == TEXT:
+            continue  # it follows its image
         if name in names and name not in items:
             items[name] = id_, known
-        elif name is not None:
+        else:
             gone[id_] = name
     return items, gone
 
@@ -128,10 +129,17 @@ def _kind(
     return "unchanged" if is_same else "described"
 
 
-def _name_in(file: Path, root: Path, moved_from: Path | None) -> str | None:
-    """The name of an item's image in the folder, or in the place where the folder was."""
-    name = name_inside(file, root)
-    return name_inside(file, moved_from) if name is None and moved_from is not None else name
+def items_inside(
+    collection: Collection, root: Path, moved_from: Path | None
+) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Id, name and metadata of each item of the folder, or of the place where the folder was."""
+    for id_, known in known_items(collection):
+        file = located(known["path"], collection.folder)
+        name = name_inside(file, root)
+        if name is None and moved_from is not None:
+            name = name_inside(file, moved_from)
+        if name is not None:
+            yield id_, name, known
 
 
 def known_items(collection: Collection) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bittern.data import exif
+from bittern.data.caption_files import is_suffix
 from bittern.data.metadata_files import MetadataTable, read_metadata
 from bittern.data.readers import folder
 from bittern.errors import FileError, InputError
@@ -18,6 +19,7 @@ from bittern.io.files import existing_file
 from bittern.progress import track
 from bittern.store.metadata import column_name
 from bittern.store.paths import located, stored_path
+from bittern.store.recipe import IMAGE
 
 STATE = "file_state"  # size, time of change in ns, and hash of a file
 OWN_KEYS = ("folder", "label", *exif.KEYS)  # a table of metadata may replace these
@@ -48,6 +50,7 @@ class Origin:
     with_exif: bool = True
     skip_broken: bool = False
     columns: tuple[str, ...] = ()  # that the table has
+    texts: str | None = None  # a file of captions, or the suffix of files beside the images
 
     def to_json(self, home: Path | None) -> dict[str, Any]:
         """Plain values, with paths as :func:`~bittern.store.paths.stored_path` gives them."""
@@ -57,18 +60,21 @@ class Origin:
             "exif": self.with_exif,
             "skip_broken": self.skip_broken,
             "columns": list(self.columns),
+            "texts": self.texts
+            and (self.texts if is_suffix(self.texts) else stored_path(Path(self.texts), home)),
         }
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any], home: Path | None) -> Origin:
         """Read what :meth:`to_json` gave."""
-        table = given["metadata"]
+        table, texts = given["metadata"], given.get("texts")
         return cls(
             located(given["folder"], home),
             None if table is None else located(table, home),
             given["exif"],
             given["skip_broken"],
             tuple(given["columns"]),
+            texts and (texts if is_suffix(texts) else str(located(texts, home))),
         )
 
 
@@ -81,6 +87,7 @@ class ListedImages:
     classes: Mapping[str, str | None]
     table: Mapping[str, Mapping[str, Any]]
     left_out: tuple[LeftOut, ...]
+    captions: Mapping[str, str] | None = None  # None in a collection of images alone
 
     def paths(self, names: Sequence[str]) -> ImagePaths:
         """Some of them, as features take them."""
@@ -104,11 +111,9 @@ class ListedImages:
         within, _, _ = name.rpartition("/")
         path = name if prefix == "." else f"{prefix}/{name}"
         own = {"path": path, "folder": within or None, "label": self.classes[name]}
-        return {
-            key: value
-            for key, value in {**own, **self._replaced(), **self.table.get(name, {})}.items()
-            if value is not None
-        }
+        said = {} if self.captions is None else caption_of(self.captions.get(name), IMAGE)
+        known = {**own, **self._replaced(), **self.table.get(name, {}), **said}
+        return {key: value for key, value in known.items() if value is not None}
 
     def read(
         self, names: Sequence[str], prefix: str, states: Mapping[str, str | None]
@@ -134,7 +139,12 @@ def list_images(
     if names is None:
         found = folder.find_images(origin.root)
         own = {*map(str, own_files), str(origin.table)}
-        others = [name for name in found.others if str(origin.root / name) not in own]
+        captions = () if origin.texts is None else Path(origin.texts).name
+        others = [
+            name
+            for name in found.others
+            if str(origin.root / name) not in own and not name.endswith(captions)
+        ]
         listed = found.paths
     else:
         listed, others = tuple(sorted(set(names))), []
@@ -168,8 +178,13 @@ def list_images(
     )
 
 
+def caption_of(text: str | None, modality: str) -> dict[str, str | None]:
+    """What the metadata of an image with a text, or of that text, have beside those of images."""
+    return {"modality": modality, "text": text or None}
+
+
 def find_table(given: str | os.PathLike[str], root: Path) -> Path:
-    """A table of metadata, looked up in ``root`` if it is not in the current folder."""
+    """A table about the images, looked up in ``root`` if it is not in the current folder."""
     path = Path(given)
     if not path.exists() and (root / path).exists():
         path = root / path
@@ -238,8 +253,6 @@ def _shown(name: str) -> str:
 
 
 def check_takes_images(place: str, recipe: Any) -> None:
-    """Raise InputError unless the recipe turns images, and images alone, into codes."""
-    if recipe.is_crossmodal:
-        raise InputError(f"{place}: holds images and texts; 'sync' is for images alone.")
+    """Raise InputError unless the recipe turns images into codes."""
     if recipe.hasher is None or recipe.features is None or recipe.features.takes != "images":
         raise InputError(f"{place}: was not made from images.")

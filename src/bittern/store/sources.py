@@ -6,8 +6,7 @@ import hashlib
 import inspect
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -17,7 +16,12 @@ from sklearn.base import clone
 
 from bittern.checks import PositionArray, check_labels, check_vectors
 from bittern.codes import Codes
-from bittern.data.caption_files import Captions, captions_of_images, captions_of_rows
+from bittern.data.caption_files import (
+    Captions,
+    captions_of_images,
+    captions_of_rows,
+    is_suffix,
+)
 from bittern.data.readers.folder import SUFFIX_LIST
 from bittern.errors import FileError, InputError
 from bittern.features import extract
@@ -28,7 +32,6 @@ from bittern.inputs import read_vectors
 from bittern.store.code_items import about_rows, is_code_file, read_code_items
 from bittern.store.image_items import (
     BROKEN,
-    OTHER,
     LeftOut,
     ListedImages,
     Origin,
@@ -236,10 +239,8 @@ def read_source(
     if source.is_dir():
         if recipe.features is None:
             raise InputError(f"{source}: images need a feature in the recipe.")
-        listed = listed or list_images(origin_of(source))
+        listed = listed or list_images(origin_of(source, texts=texts))
         items = _read_images(listed, recipe.features, feature_file, home)
-        if texts is not None:
-            items = replace(items, left_out=_without_texts(items.left_out, texts))
     elif is_code_file(source, layout):
         if texts is not None:
             raise InputError(f"{source}: holds codes; --texts go with images or their vectors.")
@@ -261,11 +262,18 @@ def origin_of(
     metadata: str | os.PathLike[str] | None = None,
     with_exif: bool = True,
     skip_broken: bool = False,
+    texts: Texts | None = None,
 ) -> Origin:
-    """How a folder of images is read; ``metadata`` is a table about them."""
+    """How a folder of images is read; ``metadata`` is a table about them, ``texts`` captions."""
     root = Path(os.path.realpath(source))
     table = None if metadata is None else find_table(metadata, root)
-    return Origin(root, table, with_exif, skip_broken)
+    said = None if texts is None else find_texts(texts, root)
+    return Origin(root, table, with_exif, skip_broken, texts=said)
+
+
+def find_texts(texts: Texts, root: Path) -> str:
+    """A file of captions, looked up in ``root`` if it is not in the current folder; or a suffix."""
+    return os.fspath(texts) if is_suffix(texts) else str(find_table(texts, root))
 
 
 def _read_images(
@@ -290,12 +298,6 @@ def _read_images(
         left_out=(*broken, *listed.left_out),
         names=found.paths,
     )
-
-
-def _without_texts(left_out: Iterable[LeftOut], texts: Texts) -> tuple[LeftOut, ...]:
-    """Without the files of captions, one of this name or those with this suffix."""
-    ending = Path(texts).name
-    return tuple(o for o in left_out if not (o.kind == OTHER and o.name.endswith(ending)))
 
 
 def _read_vectors(source: Path, key: str | None) -> VectorItems:

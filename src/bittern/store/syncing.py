@@ -12,12 +12,14 @@ import numpy as np
 
 from bittern.checks import Float32Array
 from bittern.codes import Codes
+from bittern.data.caption_files import is_suffix
 from bittern.data.exif import KEYS as EXIF_KEYS
 from bittern.errors import InputError
 from bittern.features import extract
 from bittern.features.extracted import NoImageError
 from bittern.store.base import Collection
 from bittern.store.building import batches, feature_file_of, own_files_of, resume_message
+from bittern.store.captions import check_takes_texts, update_texts, with_captions
 from bittern.store.code_items import is_code_file
 from bittern.store.comparing import Changes, Plan, known_items
 from bittern.store.image_items import (
@@ -28,7 +30,8 @@ from bittern.store.image_items import (
     list_images,
 )
 from bittern.store.paths import located, name_inside
-from bittern.store.sources import Texts, origin_of, read_source
+from bittern.store.recipe import IMAGE
+from bittern.store.sources import Texts, find_texts, origin_of, read_source
 
 FilePath = str | os.PathLike[str]
 
@@ -38,6 +41,7 @@ def sync(
     folder: FilePath | None = None,
     *,
     metadata: FilePath | None = None,
+    texts: Texts | None = None,
     with_exif: bool | None = None,
     skip_broken: bool | None = None,
     allow_empty: bool = False,
@@ -48,7 +52,12 @@ def sync(
     New images are added and changed ones encoded again, by the collection's feature and hasher.
     Items whose files are gone are removed.  An image has changed if its size or its time of change
     differs, and then its content too.  If only its metadata changed (its row in the table
-    ``metadata``, its folder), its code stays.  Items from elsewhere stay as they are.
+    ``metadata``, its folder, its caption), its code stays.  Items from elsewhere stay as they are.
+
+    If the collection holds images and texts, ``texts`` are the captions, as
+    :func:`~bittern.store.building.build_collection` takes them: the text of an image is added,
+    encoded again or removed as its caption is.  If none were ever named, images keep their texts.
+    Texts without an image stay as they are.
 
     ``folder`` and the options default to those of the last time, or of
     :func:`~bittern.store.building.build_collection`.  If the remembered folder is gone, a given
@@ -60,14 +69,15 @@ def sync(
     check_takes_images(collection.place, collection.recipe)
     before = _remembered(collection)
     is_main = _is_main(collection, before, folder)
-    origin = _origin(before, folder, is_main, metadata, with_exif, skip_broken)
+    check_takes_texts(collection, texts)
+    origin = _origin(before, folder, is_main, metadata, with_exif, skip_broken, texts)
     moved_from = None if before is None or not is_main else before.root
     if not origin.root.is_dir() and not allow_empty:
         raise InputError(
             f"{origin.root}: no such folder; if it has moved, name its new place; "
             "--allow-empty removes all its items."
         )
-    listed = _listed(collection, origin)
+    listed = with_captions(collection, _listed(collection, origin), moved_from)
     rereads = is_main and before is not None and _rereads_exif(before, listed.origin)
     plan = Plan.compare(collection, listed, moved_from, rereads=rereads)
     if plan.known and not listed.names and not allow_empty:
@@ -84,6 +94,8 @@ def sync(
         gone = plan.ids_of_gone(skipped)
         if gone:
             collection.delete(gone)
+        if collection.recipe.is_crossmodal:
+            update_texts(collection, listed.origin.root, moved_from)
         if is_main:
             collection.set_origin(listed.origin.to_json(collection.folder))
     return plan.changes(listed.left_out, skipped)
@@ -103,6 +115,10 @@ def add_files(
     folder that the collection remembers get the metadata that :func:`sync` would give them.
     """
     check_takes_images(collection.place, collection.recipe)
+    if collection.recipe.is_crossmodal:
+        raise InputError(
+            f"{collection.place}: holds images and texts; add a folder with its texts."
+        )
     if not files:
         raise InputError("index add: needs at least one file.")
     before = _remembered(collection)
@@ -145,7 +161,7 @@ def add_from(
     with feature_file_of(place) as feature_file:
         listed = None
         if given.is_dir():
-            listed = list_images(origin_of(given, skip_broken=skip_broken))
+            listed = list_images(origin_of(given, skip_broken=skip_broken, texts=texts))
         options: dict[str, Any] = {"listed": listed, "home": collection.folder, "layout": layout}
         items = read_source(given, recipe, feature_file, texts=texts, key=key, **options)
         if len(items):
@@ -219,7 +235,7 @@ def _write(
     ids = [known[name] if name in known else next(new) for name in names]
     whole = [slice(0, len(names))] if names else []
     for rows in whole if in_one else batches(len(names), "storing"):
-        codes = collection.recipe.encode(ready.vectors[rows], "sync: images")
+        codes = collection.recipe.encode(ready.vectors[rows], "sync: images", modality=IMAGE)
         metadata = listed.read(names[rows], plan.prefix, plan.states)
         collection.upsert(codes, ids[rows], metadata=metadata)
     for rows in batches(len(plan.described), "metadata"):
@@ -258,15 +274,23 @@ def _origin(
     metadata: FilePath | None,
     with_exif: bool | None,
     skip_broken: bool | None,
+    texts: Texts | None = None,
 ) -> Origin:
     """How to read the folder: as before, but for what is given."""
     root = Path() if folder is None else Path(os.path.realpath(folder))
     origin = before or Origin(root)
-    if folder is not None:
-        table = _moved_table(origin, root) if is_main else None
-        origin = replace(origin, root=root, table=table)
+    if folder is not None and is_main:
+        table = None if origin.table is None else _moved_table(origin.table, origin.root, root)
+        said = origin.texts
+        if said is not None and not is_suffix(said):
+            said = str(_moved_table(Path(said), origin.root, root))
+        origin = replace(origin, root=root, table=table, texts=said)
+    elif folder is not None:
+        origin = replace(origin, root=root, table=None, texts=None)
     if metadata is not None:
         origin = replace(origin, table=find_table(metadata, origin.root))
+    if texts is not None:
+        origin = replace(origin, texts=find_texts(texts, origin.root))
     if with_exif is not None:
         origin = replace(origin, with_exif=with_exif)
     if skip_broken is not None:
@@ -274,12 +298,10 @@ def _origin(
     return replace(origin, columns=())
 
 
-def _moved_table(before: Origin, root: Path) -> Path | None:
-    """The table of metadata after a move of the folder, with which it may have moved."""
-    if before.table is None or before.table.exists():
-        return before.table
-    name = name_inside(before.table, before.root)
-    return before.table if name is None else root / name
+def _moved_table(table: Path, before: Path, root: Path) -> Path:
+    """A table about the images after a move of the folder, with which it may have moved."""
+    name = None if table.exists() else name_inside(table, before)
+    return table if name is None else root / name
 
 
 def _images_of(files: Sequence[FilePath], main: Path | None) -> list[tuple[Path, list[str]]]:

@@ -275,8 +275,10 @@ def _with_text(root: Path, dataset: Dataset, text: str) -> Dataset:
     if dataset.tags is None:
         raise FileError(f"{root}: text={text!r} needs words, and these images have none.")
     there = np.asarray(dataset.tags.sum(axis=1)).ravel() > 0
+    n_without = int((~there).sum())
+    have = "image has" if n_without == 1 else "images have"
     return dataset.with_note(
-        f"text is the words of each image; {(~there).sum():,} images have none.",
+        f"text is the words of each image; {n_without:,} {have} none.",
         modalities={**dataset.modalities, "text": form(dataset.tags, dataset.tag_names)},
         present={} if there.all() else {"text": there},
     )

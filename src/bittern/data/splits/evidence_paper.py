@@ -229,8 +229,9 @@ def _examples(
         members = pool[labels[pool] == category]
         for n in sizes:
             if comb(len(members), n) < per_size:
+                noun = "image" if n == 1 else "images"
                 raise InputError(
-                    f"corel: {per_size} different queries of {n} images cannot be drawn from "
+                    f"corel: {per_size} different queries of {n} {noun} cannot be drawn from "
                     f"{len(members)} query images in category "
                     f"'{dataset.class_names[category]}' ({np.sum(labels == category)} in all)."
                 )

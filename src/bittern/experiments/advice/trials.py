@@ -17,6 +17,7 @@ from bittern.experiments.advice.data import Sample, SplitTruth, truth_of
 from bittern.experiments.advice.judging import Resampling
 from bittern.experiments.advice.record import Skipped
 from bittern.hashing import HASHERS, Hasher
+from bittern.kernels import small
 from bittern.metrics import evaluate
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
@@ -265,6 +266,7 @@ def _surely_keeps(trial: Trial, truth: SplitTruth, sample: Sample, target: float
 
 def warm_up(sample: Sample, settings: AdviceSettings) -> None:
     """Compile the kernels, which only the first run needs, so that no trial pays for it."""
+    small.use_kernels()
     pair = np.eye(2, dtype=bool)
     if sample.labels is None:
         truth = Relevance.from_matrix(pair.astype(int))
