@@ -13,7 +13,7 @@ from bittern.data.export import write_folder
 from bittern.errors import FileError, InputError
 from bittern.store import building
 from bittern.store.conditions import to_milvus
-from bittern.store.milvus import Address
+from bittern.io.milvus import Address
 from bittern.store.queries import search_by_images, search_by_text
 
 N_BITS = 10  # few, so that nearly every hit is tied
@@ -208,7 +208,7 @@ def cut_off_after(n):
 
 def test_a_server_that_is_not_there_is_one_sentence(monkeypatch):
     skip_without_milvus()
-    monkeypatch.setattr("bittern.store.milvus.CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("bittern.io.milvus.CONNECT_SECONDS", 1.0)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

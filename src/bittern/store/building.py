@@ -21,11 +21,11 @@ from bittern.hashing import load
 from bittern.hashing.crossmodal.base import CrossModalHasher
 from bittern.hashing.files import draw_rows, make_hasher
 from bittern.io.arrays import modules_to_read
+from bittern.io.milvus import Address
 from bittern.progress import Bar
 from bittern.store.base import Collection
 from bittern.store.code_items import CodeItems, is_code_file
 from bittern.store.image_items import BROKEN, LeftOut, list_images
-from bittern.store.milvus import Address
 from bittern.store.paths import real_folder
 from bittern.store.recipe import Recipe
 from bittern.store.sources import Source, Texts, origin_of, read_source

@@ -18,8 +18,8 @@ from bittern.errors import InputError
 from bittern.inputs import RowTable, holds_codes, read_codes
 from bittern.io import code_files
 from bittern.io.arrays import IDS, LABELS, open_table
+from bittern.io.metadata import column_name
 from bittern.store.base import Items
-from bittern.store.metadata import column_name
 from bittern.store.recipe import Recipe
 
 PLURALS = {"label": "labels", "path": "paths"}  # metadata that files of codes name so

@@ -19,18 +19,11 @@ from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.index.hits import FAR, NONE, Hits
 from bittern.io.files import existing_file
+from bittern.io.metadata import Columns, rows_of
+from bittern.io.milvus import Address, connect, create_items, milvus_errors
 from bittern.store.base import TITLE, Collection, Ids, Items, new_head
 from bittern.store.conditions import to_milvus
-from bittern.store.metadata import Columns, rows_of
-from bittern.store.milvus import (
-    Address,
-    connect,
-    create_items,
-    create_recipe,
-    is_incomplete,
-    milvus_errors,
-    put_entry,
-)
+from bittern.store.milvus import create_recipe, is_incomplete, put_entry
 from bittern.store.paths import real_folder
 from bittern.store.recipe import Recipe
 
