@@ -47,6 +47,7 @@ class Target(NamedTuple):
     has_ids: bool = True
     has_metadata: bool = True
     has_name: bool = False  # whether a name can be chosen: of a table, or a type of documents
+    is_shared: bool = False  # whether the place may hold other things, to which codes are added
 
 
 TARGETS: Registry[Target] = Registry(
@@ -80,6 +81,7 @@ TARGETS: Registry[Target] = Registry(
             milvus.read,
             bitorder="little",
             has_name=True,
+            is_shared=True,
         ),
         "vespa": Target(
             "Vespa documents with int8 tensors",

@@ -59,7 +59,7 @@ def read(path: Path, name: str | None) -> PackedItems:
 
 def _code(where: str, field: Any) -> bytes:
     """The bytes of a dense tensor of int8."""
-    values = field.get("values") if isinstance(field, Mapping) else field
+    values: Any = field.get("values") if isinstance(field, Mapping) else field
     try:
         if isinstance(values, str):
             return bytes.fromhex(values)
