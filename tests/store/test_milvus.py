@@ -11,9 +11,9 @@ from places import new_place, random_codes, skip_without_milvus
 import bittern as bt
 from bittern.data.export import write_folder
 from bittern.errors import FileError, InputError
+from bittern.io.milvus import Address
 from bittern.store import building
 from bittern.store.conditions import to_milvus
-from bittern.io.milvus import Address
 from bittern.store.queries import search_by_images, search_by_text
 
 N_BITS = 10  # few, so that nearly every hit is tied

@@ -51,7 +51,7 @@ class Target(NamedTuple):
 
 
 TARGETS: Registry[Target] = Registry(
-    "target of codes",
+    "target",
     {
         "faiss": Target(
             "FAISS binary index", faiss_files.write, faiss_files.read, has_metadata=False

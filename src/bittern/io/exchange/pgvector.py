@@ -99,11 +99,11 @@ def read_copy(path: Path, name: str | None) -> PackedItems:
         start = len(SIGNATURE) + 8
         names = _names(content[start : start + length])
         rows = list(_tuples(content, start + length))
-        fields = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {}
         if rows and len(names) != len(rows[0]):
             raise FileError(
                 f"{source}: has {len(rows[0])} columns without names; copy id and code alone."
             )
+        fields = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {}
         ids = [int.from_bytes(one, "big", signed=True) for one in fields.pop(ID, ())]
         packed, n_bits = _from_fields(source, names[CODE], fields.pop(CODE, ()))
         given = {key: [_value(v, names[key]) for v in some] for key, some in fields.items()}
