@@ -26,6 +26,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "bring-your-own",
         "advise",
         "searching",
+        "engines",
         "tables",
         "datasets",
         "evidence",
