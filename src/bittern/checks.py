@@ -13,6 +13,7 @@ from bittern.errors import InputError, PositionError
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
 PositionArray = NDArray[np.intp]  # row numbers, counted from 0
+LARGEST_ID = np.iinfo(np.int64).max
 
 
 def check_array(value: Any, name: str) -> NDArray[Any]:
@@ -151,6 +152,31 @@ def check_same_length(a: int, b: int, what: str) -> None:
     """Raise an error if two lengths differ."""
     if a != b:
         raise InputError(f"{what} must agree, got {a} and {b}.")
+
+
+def check_ids(ids: Any, name: str) -> NDArray[np.int64]:
+    """Whole numbers as a new 1-D int64 array; they need not be distinct."""
+    i = check_array(list(ids) if isinstance(ids, set | frozenset) else ids, name)
+    if i.ndim != 1 or (i.dtype.kind not in "iu" and i.size):
+        raise InputError(
+            f"{name} must be a 1-D array of whole numbers, got {i.dtype} of shape {i.shape}."
+        )
+    if i.dtype.kind == "u" and i.max(initial=0) > LARGEST_ID:
+        raise InputError(f"{name} must be at most {LARGEST_ID}, got {i.max()}.")
+    return i.astype(np.int64)
+
+
+def check_new_ids(ids: Any, n: int, owner: str) -> NDArray[np.int64]:
+    """Ids of ``n`` codes: distinct whole numbers from 0."""
+    new = check_ids(ids, f"{owner}: ids")
+    check_same_length(len(new), n, f"{owner}: the numbers of ids and of codes")
+    if new.min(initial=0) < 0:
+        raise InputError(f"{owner}: ids must be at least 0, got {new.min()}.")
+    if not (np.diff(new) > 0).all():
+        values, counts = np.unique(new, return_counts=True)
+        if (counts > 1).any():
+            raise InputError(f"{owner}: ids must be distinct, {values[counts > 1][0]} is not.")
+    return new
 
 
 def row_blocks(n: int, row_bytes: int, memory: int = 1 << 24) -> list[slice]:

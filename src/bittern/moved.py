@@ -24,6 +24,7 @@ MOVED = {
     "bittern.index.multi": "bittern.index.multi_index",
     "bittern.index.table": "bittern.index.table_index",
     "bittern.relevance.classes": "bittern.relevance.base",
+    "bittern.store.metadata": "bittern.io.metadata",
 }
 
 

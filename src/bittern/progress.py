@@ -41,7 +41,9 @@ class Bar:
             Bar._is_one_shown = False
 
     def _start(self, total: int) -> None:
-        if sys.stderr is None or not sys.stderr.isatty():  # asked before the library of bars is loaded
+        if (
+            sys.stderr is None or not sys.stderr.isatty()
+        ):  # asked before the library of bars is loaded
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn

@@ -97,7 +97,7 @@ def test_a_killed_worker_changes_nothing(cluster, database):
 
 
 def test_a_damaged_shard_is_named_from_a_worker(cluster, database, tmp_path):
-    shards, queries, truth, _ = database
+    _, queries, truth, _ = database
     rng = np.random.default_rng(1)
     damaged = bt.scale.Shards.create(
         tmp_path / "db",
@@ -116,7 +116,8 @@ def test_a_damaged_shard_is_named_from_a_worker(cluster, database, tmp_path):
 
 def test_no_scheduler_is_one_sentence(monkeypatch):
     monkeypatch.setattr(cluster_module, "PATIENCE", 0.5)
-    with pytest.raises(bt.BitternError, match="no Dask scheduler answers"), connect(
-        "tcp://127.0.0.1:9"
+    with (
+        pytest.raises(bt.BitternError, match="no Dask scheduler answers"),
+        connect("tcp://127.0.0.1:9"),
     ):
         pass

@@ -51,7 +51,9 @@ def test_shards_from_codes_give_the_same_table(files, run_cli):
     assert made == "db: 3 shards of 280 items: codes of 8 bits, labels.\n"
     whole = run_cli("evaluate", "queries.npz", "database.npz", "--format", "csv")
     for more in ((), ("--processes", "2")):
-        assert run_cli("evaluate", "queries.npz", "--shards", "db", "--format", "csv", *more) == whole
+        assert (
+            run_cli("evaluate", "queries.npz", "--shards", "db", "--format", "csv", *more) == whole
+        )
     assert "280" in run_cli("shards", "info", "db")
     assert run_cli("shards", "verify", "db") == "db: 3 shards are as written.\n"
 

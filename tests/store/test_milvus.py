@@ -12,9 +12,9 @@ from same_answers import CODES, CONDITIONS, N_BITS, check_same, fill
 import bittern as bt
 from bittern.data.export import write_folder
 from bittern.errors import FileError, InputError
+from bittern.io.milvus import MilvusAddress
 from bittern.store import building
 from bittern.store.conditions import to_milvus
-from bittern.store.milvus import MilvusAddress
 from bittern.store.queries import search_by_images, search_by_text
 
 
@@ -176,7 +176,7 @@ def cut_off_after(n):
 
 def test_a_server_that_is_not_there_is_one_sentence(monkeypatch):
     skip_without_milvus()
-    monkeypatch.setattr("bittern.store.milvus.CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("bittern.io.milvus.CONNECT_SECONDS", 1.0)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

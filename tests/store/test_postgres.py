@@ -15,8 +15,8 @@ from same_answers import CODES, N_BITS, QUERIES, check_same, fill
 
 import bittern as bt
 from bittern.errors import FileError, InputError
+from bittern.io.addresses import without_password
 from bittern.store import building
-from bittern.store.addresses import without_password
 from bittern.store.conditions import to_postgres
 from bittern.store.postgres import PostgresAddress
 

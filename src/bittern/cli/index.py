@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import echo
 
 from bittern.cli.app import BitOrder, Layout, app, check_outputs, handle_interrupt
+from bittern.cli.exchange import write_items
 from bittern.cli.features import OnBroken, OnError
 from bittern.cli.fit import Key
 from bittern.cli.sync import (
@@ -27,11 +28,10 @@ from bittern.cli.sync import (
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from bittern.codes import Codes
+    from bittern.store import Items
     from bittern.store.comparing import Changes
+
+KINDS = {".npy": "npy", ".faiss": "faiss"}  # targets by the endings of their files
 
 index = typer.Typer(
     no_args_is_help=True, help="Create, change, inspect and export collections of codes."
@@ -89,7 +89,7 @@ def create_index(
     images find words.  What a file has for each row (ids, labels, paths and other columns) is
     stored with the codes.  If it is interrupted, run the same command again to continue.
     """
-    from bittern.store.addresses import without_password
+    from bittern.io.addresses import without_password
     from bittern.store.building import build_collection, choose_recipe
 
     check_outputs(skipped)
@@ -151,7 +151,7 @@ def add_to_index(
     An image that is there already is not added again; if it changed, it is encoded again.
     """
     from bittern import store
-    from bittern.store.addresses import without_password
+    from bittern.io.addresses import without_password
     from bittern.store.syncing import add_files, add_from
 
     if bool(files) == (source is not None):
@@ -198,7 +198,7 @@ def remove_from_index(
 ) -> None:
     """Remove items by image file, by id, or all that meet a condition; files stay on the disk."""
     from bittern import store
-    from bittern.store.addresses import without_password
+    from bittern.io.addresses import without_password
     from bittern.store.syncing import remove_files
 
     if sum((bool(files), bool(id), where is not None)) != 1:
@@ -248,52 +248,41 @@ def export_index(
     alone, without ids.
     """
     from bittern import store
-    from bittern.store.code_items import is_code_file, read_code_items, write_code_file
-    from bittern.store.recipe import Recipe
+    from bittern.store.code_items import is_code_file, read_any_items, write_code_file
 
-    suffix, order = output.suffix.lower(), bitorder or BitOrder.big
-    if suffix not in (".parquet", ".npz", ".npy", ".faiss"):
+    suffix = output.suffix.lower()
+    if suffix not in (".parquet", ".npz", *KINDS):
         raise InputError(f"{output}: must end in .parquet, .npy, .faiss or .npz.")
     if suffix in (".parquet", ".npz") and bitorder is not None:
         raise InputError(f"index export: --bitorder is for bytes; a {suffix} file has words.")
-    if Path(name).is_file() and is_code_file(Path(name)):
-        if suffix in (".parquet", ".npz"):
-            raise InputError(f"{output}: codes are exported to .npy or .faiss.")
-        items = read_code_items(Path(name), Recipe())
-        note = _export_bytes(items.codes, items.ids, output, order.value)
-        echo(f"{output}: {len(items):,} items{note}.")
+    if suffix in KINDS:
+        n, note = _export_bytes(read_any_items(name), output, bitorder or BitOrder.big)
+        echo(f"{output}: {n:,} items{note}.")
         return
+    if Path(name).is_file() and is_code_file(Path(name)):
+        raise InputError(f"{output}: codes are exported to .npy or .faiss.")
     with store.open(name, read_only=True) as collection:
-        note, ids = "", collection.ids
         if suffix == ".parquet":
             collection.export(output)
-        elif suffix == ".npz":
-            write_code_file(output, collection.get(ids))
         else:
-            note = _export_bytes(collection.get(ids).codes, ids, output, order.value)
-        echo(f"{output}: {len(collection):,} items{note}.")
+            write_code_file(output, collection.get(collection.ids))
+        echo(f"{output}: {len(collection):,} items.")
 
 
-def _export_bytes(
-    codes: Codes,
-    ids: NDArray[np.int64] | None,
-    output: Path,
-    bitorder: Literal["big", "little"],
-) -> str:
-    """Write the codes; return what the reader of the file must know."""
-    from bittern.index.exchange import are_positions, write_bytes, write_faiss
-
-    if output.suffix.lower() == ".faiss":
-        write_faiss(output, codes, ids=ids, bitorder=bitorder)
-        return f" with their ids; search it with Codes.to_packed({bitorder!r})"
-    write_bytes(output, codes, bitorder=bitorder)
-    if ids is not None and not are_positions(ids):
+def _export_bytes(items: Items, output: Path, bitorder: BitOrder) -> tuple[int, str]:
+    """Write the codes; returns their number, and what the reader of the file must know."""
+    kind = KINDS[output.suffix.lower()]
+    lost = write_items(items, kind, output, bitorder)
+    if kind == "faiss":
+        note = f" with their ids; search it with Codes.to_packed({bitorder.value!r})"
+        return len(items), note
+    if "ids" in lost:
         echo(
             f"bittern: warning: {output} lacks the ids, which are not 0, 1, 2, …; export to .faiss "
             "or .parquet to keep them.",
             err=True,
         )
-    return f", packed as np.packbits(…, bitorder={bitorder!r})"
+    return len(items), f", packed as np.packbits(…, bitorder={bitorder.value!r})"
 
 
 def _shown(value: Any) -> str:

@@ -63,13 +63,13 @@ def create_shards(
         layout = None if code_layout is None else code_layout.value
         parts["codes"] = read_codes(source, layout=layout)
         rows = RowTable(open_table(source), len(parts["codes"]))
-    given = {
+    parts |= {
         "labels": rows.labels if labels is None else read_classes(labels, "--tags"),
         "tags": rows.tags if tags is None else read_tags(tags),
         "ids": rows.ids,
     }
     with handle_interrupt():
-        made = Shards.create(folder, **parts, **given, shard_size=shard_size)
+        made = Shards.create(folder, **parts, shard_size=shard_size)
     echo(f"{folder}: {str(made).strip('<>')}.")
 
 

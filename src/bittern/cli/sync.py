@@ -79,7 +79,7 @@ def sync_index(
     interrupted, run it again.
     """
     from bittern import store
-    from bittern.store.addresses import without_password
+    from bittern.io.addresses import without_password
     from bittern.store.syncing import sync
 
     check_outputs(skipped)

@@ -8,11 +8,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_array, check_same_length
+from bittern.checks import LARGEST_ID, check_array, check_ids, check_new_ids
 from bittern.errors import InputError
 
 Array = TypeVar("Array", bound=NDArray[Any])
-LARGEST = np.iinfo(np.int64).max
 RECENT = 1024  # ids that are looked up one by one before all are sorted again
 Where = ArrayLike | Iterable[int]
 PART = 1 << 20  # ids that are checked at a time
@@ -100,7 +99,7 @@ class IndexedItems:
 
     def remove(self, ids: ArrayLike, owner: str) -> bool:
         """Mark rows as removed; True if rows have moved because most were removed."""
-        wanted = np.unique(_checked_ids(ids, f"{owner}: ids"))
+        wanted = np.unique(check_ids(ids, f"{owner}: ids"))
         rows = self.rows_of(wanted)
         if (rows < 0).any():
             raise InputError(f"{owner}: no item has the id {wanted[rows < 0][0]}.")
@@ -173,20 +172,13 @@ class IndexedItems:
         return mask
 
     def _counted_on(self, n: int, owner: str) -> NDArray[np.int64]:
-        if self.next_id > LARGEST - n:
+        if self.next_id > LARGEST_ID - n:
             raise InputError(f"{owner}: no ids are left after {self.next_id - 1}; pass ids.")
         return np.arange(self.next_id, self.next_id + n)
 
     def _fresh(self, ids: ArrayLike, codes: Rows, owner: str) -> NDArray[np.int64]:
         """The given ids, checked to be distinct and new."""
-        new = _checked_ids(ids, f"{owner}: ids")
-        check_same_length(len(new), len(codes), f"{owner}: the numbers of ids and of codes")
-        if new.min(initial=0) < 0:
-            raise InputError(f"{owner}: ids must be at least 0, got {new.min()}.")
-        if not (np.diff(new) > 0).all():
-            values, counts = np.unique(new, return_counts=True)
-            if (counts > 1).any():
-                raise InputError(f"{owner}: ids must be distinct, {values[counts > 1][0]} is not.")
+        new = check_new_ids(ids, len(codes), owner)
         there = self.rows_of(new) >= 0
         if there.any():
             raise InputError(f"{owner}: the id {new[there][0]} exists already; remove() it first.")
@@ -233,18 +225,6 @@ class IndexedItems:
             later = [self._recent.get(i, -1) for i in ids.tolist()]
             rows = np.maximum(rows, np.array(later, np.int64))
         return rows
-
-
-def _checked_ids(ids: ArrayLike, name: str) -> NDArray[np.int64]:
-    """Ids as a new int64 array."""
-    i = check_array(list(ids) if isinstance(ids, set | frozenset) else ids, name)
-    if i.ndim != 1 or (i.dtype.kind not in "iu" and i.size):
-        raise InputError(
-            f"{name} must be a 1-D array of whole numbers, got {i.dtype} of shape {i.shape}."
-        )
-    if i.dtype.kind == "u" and i.max(initial=0) > LARGEST:
-        raise InputError(f"{name} must be at most {LARGEST}, got {i.max()}.")
-    return i.astype(np.int64)
 
 
 def _ascend(ids: NDArray[np.int64]) -> bool:

@@ -98,10 +98,11 @@ def _mixed(
         rows += [cells] if cells else []
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     different = _different(source, names)
-    return {name: _column(cells) for name, cells in zip(different, columns, strict=True)}
+    return {name: cells_to_column(cells) for name, cells in zip(different, columns, strict=True)}
 
 
-def _column(cells: tuple[str, ...]) -> NDArray[Any]:
+def cells_to_column(cells: tuple[str, ...]) -> NDArray[Any]:
+    """Numbers if every cell is one, with NaN for empty cells; else text."""
     if all(not cell.strip() or NUMBER.fullmatch(cell) for cell in cells):
         return _whole(np.array([float(cell) if cell.strip() else np.nan for cell in cells]))
     return np.array([cell.strip() for cell in cells])

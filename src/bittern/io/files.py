@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,32 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise FileError(f"{target}: cannot be written ({error.strerror or error}).") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_create(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A free name beside ``path``, for a file or a folder that becomes ``path`` at the end.
+
+    Fails if ``path`` exists: a database or a folder may hold more than would replace it.  After an
+    error, nothing remains.
+    """
+    target = Path(path)
+    if target.exists() or target.is_symlink():
+        raise FileError(f"{path}: exists already; choose another name, or remove it first.")
+    try:
+        room = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    except OSError as error:
+        raise FileError(f"{target}: cannot be written ({error.strerror}).") from error
+    try:
+        made = room / target.name
+        yield made
+        if made.is_dir():
+            made.chmod(0o777 & ~_umask())
+        made.rename(target)
+    except OSError as error:
+        raise FileError(f"{target}: cannot be written ({error.strerror or error}).") from error
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

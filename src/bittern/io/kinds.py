@@ -48,6 +48,10 @@ BINARY: dict[bytes, str] = {
     b"IBM2": "a FAISS index",
     b"IxFI": "a FAISS index",
     b"IxF2": "a FAISS index",
+    b"IxPT": "a FAISS index",
+    b"IxMp": "a FAISS index",
+    b"usearch": "a usearch index",
+    b"PGCOPY\n": "a binary COPY file of PostgreSQL",
 }
 AT_PLACES: tuple[tuple[int, bytes, str], ...] = (
     *((place, HDF5, IS_HDF5) for place in HDF5_PLACES),

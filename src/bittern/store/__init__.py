@@ -18,8 +18,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from bittern.errors import FileError
-from bittern.store.addresses import is_address
+from bittern.checks import check_new_ids
+from bittern.codes import BitOrder, unpacked
+from bittern.errors import FileError, InputError
+from bittern.io import exchange
+from bittern.io.addresses import is_address
+from bittern.io.metadata import rows_of
 from bittern.store.base import Collection, Items
 from bittern.store.recipe import Recipe
 
@@ -30,7 +34,16 @@ if TYPE_CHECKING:
     from bittern.store.embedded import EmbeddedCollection
     from bittern.store.served import ServedCollection
 
-__all__ = ["Collection", "Items", "Recipe", "create", "exists", "is_address", "open"]
+__all__ = [
+    "Collection",
+    "Items",
+    "Recipe",
+    "create",
+    "exists",
+    "is_address",
+    "open",
+    "read_items",
+]
 
 
 def create(
@@ -75,6 +88,27 @@ def open(
             f"{found.place}: is an unfinished draft; repeat the command that made it to finish it."
         )
     return found
+
+
+def read_items(
+    kind: str,
+    path: str | os.PathLike[str],
+    *,
+    n_bits: int | None = None,
+    bitorder: BitOrder | None = None,
+    name: str | None = None,
+) -> Items:
+    """The items that :meth:`bittern.Codes.to` or another program wrote: codes, ids and metadata.
+
+    The parameters are those of :meth:`bittern.Codes.from_`; without ids, these are positions.
+    """
+    found = exchange.read(kind, path, n_bits=n_bits, bitorder=bitorder, name=name)
+    try:
+        ids = check_new_ids(found.numbers, len(found), kind)
+    except InputError as error:  # other programs allow ids that are negative, or not distinct
+        raise FileError(f"{path}: {error}") from None
+    codes = unpacked(path, found.packed, found.n_bits, found.bitorder or "big")
+    return Items(ids, codes, rows_of(found.columns, len(found)))
 
 
 def exists(place: str | os.PathLike[str]) -> bool:

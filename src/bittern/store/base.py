@@ -19,7 +19,7 @@ from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.index.hits import Hits
 from bittern.io.files import check_version
-from bittern.store.metadata import Columns, Metadata, columns_of
+from bittern.io.metadata import Columns, Metadata, columns_of
 from bittern.store.recipe import Recipe
 
 TITLE = "Collection"  # starts every error message

@@ -20,9 +20,9 @@ from bittern.features.fitting import has_to_learn
 from bittern.hashing import load
 from bittern.hashing.crossmodal.base import CrossModalHasher
 from bittern.hashing.files import draw_rows, make_hasher
+from bittern.io.addresses import is_address, without_password
 from bittern.io.arrays import modules_to_read
 from bittern.progress import Bar
-from bittern.store.addresses import is_address, without_password
 from bittern.store.base import Collection
 from bittern.store.code_items import CodeItems, is_code_file
 from bittern.store.image_items import BROKEN, LeftOut, list_images

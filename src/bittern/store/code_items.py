@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import PositionArray
+from bittern import store
+from bittern.checks import PositionArray, check_new_ids
 from bittern.codes import Codes
 from bittern.errors import InputError
+from bittern.index.base import Index
 from bittern.inputs import RowTable, holds_bits, holds_codes, read_codes
 from bittern.io import code_files
 from bittern.io.arrays import IDS, LABELS, open_table
+from bittern.io.metadata import column_name, columns_of, rows_of
 from bittern.store.base import Items
-from bittern.store.metadata import column_name
 from bittern.store.recipe import Recipe
 
 PLURALS = {"label": "labels", "path": "paths"}  # metadata that files of codes name so
@@ -104,6 +106,24 @@ def about_rows(rows: RowTable) -> tuple[dict[str, Any], NDArray[np.int64] | None
         metadata["name"], ids = ids.tolist(), None
     metadata |= {column_name(name): column.tolist() for name, column in columns.items()}
     return metadata, None if ids is None else ids.astype(np.int64)
+
+
+def read_any_items(place: str) -> Items:
+    """The items of a file of codes, of a saved index, or of a collection."""
+    file = Path(place)
+    if file.is_file() and file.suffix.lower() in (".npy", ".npz"):
+        if holds_codes(file):
+            known = read_code_items(file, Recipe())
+            ids = np.arange(len(known)) if known.ids is None else known.ids
+            return Items(
+                check_new_ids(ids, len(known), place),
+                known.codes,
+                rows_of(columns_of(known.metadata, len(known), place), len(known)),
+            )
+        index = Index.load(file)
+        return Items(index.ids, index.codes, [{} for _ in index.ids])
+    with store.open(place, read_only=True) as collection:
+        return collection.get(collection.ids)
 
 
 def _class_names(labels: NDArray[Any], names: list[str]) -> list[Any]:

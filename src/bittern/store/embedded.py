@@ -19,9 +19,9 @@ from bittern.index.base import Index
 from bittern.index.hits import Hits
 from bittern.index.multi_index import MultiIndex
 from bittern.io.files import existing_file, reading
+from bittern.io.metadata import IN_JSON, Column, Columns, value_of
 from bittern.store.base import TITLE, Collection, Ids, Items, new_head
 from bittern.store.duckfile import DuckFile, duckdb_library, first_line, quoted
-from bittern.store.metadata import IN_JSON, Column, Columns, value_of
 from bittern.store.paths import real_folder
 from bittern.store.recipe import PARTS, Recipe
 

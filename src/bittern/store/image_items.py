@@ -16,8 +16,8 @@ from bittern.data.readers import folder
 from bittern.errors import FileError, InputError
 from bittern.features.base import ImagePaths
 from bittern.io.files import existing_file
+from bittern.io.metadata import column_name
 from bittern.progress import track
-from bittern.store.metadata import column_name
 from bittern.store.paths import located, stored_path
 from bittern.store.recipe import IMAGE
 

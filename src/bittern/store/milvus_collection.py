@@ -15,18 +15,11 @@ from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.index.hits import FAR, NONE, Hits
 from bittern.io.files import existing_file
+from bittern.io.metadata import Columns, rows_of
+from bittern.io.milvus import MilvusAddress, connect, create_items, milvus_errors
 from bittern.store.base import TITLE, Ids, Items, new_head
 from bittern.store.conditions import to_milvus
-from bittern.store.metadata import Columns, rows_of
-from bittern.store.milvus import (
-    MilvusAddress,
-    connect,
-    create_items,
-    create_recipe,
-    is_incomplete,
-    milvus_errors,
-    put_entry,
-)
+from bittern.store.milvus import create_recipe, is_incomplete, put_entry
 from bittern.store.recipe import Recipe
 from bittern.store.served import ITEMS_PER_CALL, ServedCollection, item_blocks, new_entries
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from bittern.errors import FileError, InputError
 from bittern.extras import import_extra
-from bittern.store.addresses import without_password
+from bittern.io.addresses import without_password
 
 if TYPE_CHECKING:
     from psycopg import Connection

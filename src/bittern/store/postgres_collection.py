@@ -16,9 +16,9 @@ from bittern.checks import row_blocks
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.index.hits import Hits
+from bittern.io.metadata import Columns, rows_of
 from bittern.store.base import TITLE, Ids, Items, new_head
 from bittern.store.conditions import to_postgres
-from bittern.store.metadata import Columns, rows_of
 from bittern.store.postgres import (
     PostgresAddress,
     connect,

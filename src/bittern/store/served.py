@@ -14,7 +14,7 @@ import numpy as np
 
 from bittern.checks import row_blocks
 from bittern.errors import InputError
-from bittern.store.addresses import Address, scheme_of, without_password
+from bittern.io.addresses import Address, scheme_of, without_password
 from bittern.store.base import LARGEST, TITLE, Collection, Ids
 from bittern.store.paths import real_folder
 from bittern.store.recipe import Recipe
