@@ -92,7 +92,9 @@ def test_a_thousand_equal_codes_cost_one_comparison():
 @pytest.mark.parametrize("radius", [0, 3, 6, 20])
 def test_connected_groups_are_single_linkage(radius):
     codes = near_codes(150, 40, n_flips=5)
-    want = fcluster(linkage(pdist(codes.to_bits(), "hamming") * 40, "single"), radius + 0.5, "distance")
+    want = fcluster(
+        linkage(pdist(codes.to_bits(), "hamming") * 40, "single"), radius + 0.5, "distance"
+    )
     assert as_sets(groups_within(codes, radius, link="connected")) == sets_of(want)
 
 

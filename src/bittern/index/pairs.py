@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -307,7 +308,7 @@ def _tasks(
     else:
         edges = since + shares * (n - since)
     places = np.unique(np.rint(edges).astype(np.int64)).tolist()
-    return [_Task(0, joined, *part) for part in zip(places[:-1], places[1:], strict=True)]
+    return [_Task(0, joined, *part) for part in pairwise(places)]
 
 
 def _in_turn(tasks: list[_Task], n_threads: int) -> Iterator[Found]:
