@@ -59,7 +59,9 @@ def largest_bucket(offsets):
     """Number of codes in the fullest bucket."""
     most = 0
     for x in range(offsets.shape[0] - 1):
-        most = max(most, np.int64(offsets[x + 1]) - np.int64(offsets[x]))
+        size = np.int64(offsets[x + 1]) - np.int64(offsets[x])
+        if size > most:
+            most = size
     return most
 
 

@@ -78,8 +78,11 @@ def read_known(path: str | os.PathLike[str]) -> KnownPairs:
         if about.get("format") != FORMAT:
             raise FileError(f"{source}: is not a file of pairs.")
         check_version(source, about.get("version"), VERSION)
-        codes, pairs = Codes(arrays["words"], int(about["n_bits"])), arrays["pairs"]
-        numbers = arrays["numbers"]
+        try:
+            codes = Codes(arrays["words"], int(about["n_bits"]))
+        except InputError as error:
+            raise FileError(f"{source}: is damaged; {error}") from error
+        pairs, numbers = arrays["pairs"], arrays["numbers"]
         _check(len(codes), pairs, numbers, arrays["names"], arrays["states"])
     near = NearCodes(codes.words, codes.n_bits, int(about["radius"]), pairs)
     rows = zip(arrays["names"].tolist(), arrays["states"].tolist(), numbers.tolist(), strict=True)
