@@ -26,6 +26,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "bring-your-own",
         "advise",
         "searching",
+        "duplicates",
         "tables",
         "datasets",
         "evidence",
