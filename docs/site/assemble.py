@@ -28,6 +28,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "advise",
         "searching",
         "engines",
+        "duplicates",
         "tables",
         "datasets",
         "evidence",

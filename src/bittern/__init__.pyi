@@ -48,6 +48,8 @@ from .metrics import rmse as rmse
 from .profile import TieProfile as TieProfile
 from .relevance import Relevance as Relevance
 from .relevance import ball_radius as ball_radius
+from .store.duplicates import duplicates as duplicates
+from .store.duplicates import leaks as leaks
 from .tables import table_profile as table_profile
 from .tables import table_surface as table_surface
 

@@ -55,7 +55,9 @@ Where = Annotated[str | None, typer.Option(help="A condition like \"label = 'cat
 def create_index(
     name: Place,
     source: Source,
-    features: Annotated[str, typer.Option(help="Feature that turns images into vectors.")] = "deep",
+    features: Annotated[
+        str | None, typer.Option(help="Feature that turns images into vectors (default: deep).")
+    ] = None,
     metadata: Table = None,
     exif: Exif = None,
     texts: Captions = None,
@@ -68,11 +70,12 @@ def create_index(
         str | None,
         typer.Option(
             help="Hasher that turns vectors into codes: a name to fit (default: itq, or with "
-            "--texts cca-itq), or the .npz file of a fitted one."
+            "--texts cca-itq), the .npz file of a fitted one, or a perceptual hash of images "
+            "(phash, dhash, ahash, whash, pdq)."
         ),
     ] = None,
     bits: Annotated[
-        int | None, typer.Option(help="Code length (default: 64, or that of the fitted hasher).")
+        int | None, typer.Option(help="Code length (default: 64, or that of the hasher).")
     ] = None,
     fit_sample: Annotated[
         int, typer.Option(help="Number of random items that the hasher learns from.")

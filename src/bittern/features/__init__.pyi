@@ -6,6 +6,7 @@ from .base import PictureFeature as PictureFeature
 from .base import iter_images as iter_images
 from .catalogue import FEATURES as FEATURES
 from .catalogue import NINE as NINE
+from .catalogue import PERCEPTUAL as PERCEPTUAL
 from .cifar10 import prepare_cifar10 as prepare_cifar10
 from .colour import ColourStructure as ColourStructure
 from .colour import HSVFocus as HSVFocus
@@ -16,6 +17,12 @@ from .extracted import Extracted as Extracted
 from .extracted import load_features as load_features
 from .extraction import extract as extract
 from .gist import Gist as Gist
+from .pdq import PDQ as PDQ
+from .perceptual import AHash as AHash
+from .perceptual import DHash as DHash
+from .perceptual import PerceptualHash as PerceptualHash
+from .perceptual import PHash as PHash
+from .perceptual import WHash as WHash
 from .sentence import Sentence as Sentence
 from .storage import load as load
 from .text import BagOfWords as BagOfWords

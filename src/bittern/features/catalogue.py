@@ -28,10 +28,18 @@ BUILT_IN = {
     "topics": ("texts", "bittern.features.text:Topics"),
     "deep": ("images", "bittern.features.deep:Deep"),
     "sentence": ("texts", "bittern.features.sentence:Sentence"),
+    "phash": ("images", "bittern.features.perceptual:PHash"),
+    "dhash": ("images", "bittern.features.perceptual:DHash"),
+    "ahash": ("images", "bittern.features.perceptual:AHash"),
+    "whash": ("images", "bittern.features.perceptual:WHash"),
+    "pdq": ("images", "bittern.features.pdq:PDQ"),
 }
 
 #: Names of the nine visual features of 2.1 of [Yavlinsky-2004].
 NINE = tuple(BUILT_IN)[:9]
+
+#: Names of the features that are hashes: their signs are the bits of a code.
+PERCEPTUAL = tuple(BUILT_IN)[-5:]
 
 
 def _accept(value: Any, title: str) -> type[Feature]:

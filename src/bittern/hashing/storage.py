@@ -28,6 +28,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _format() -> ModelFormat:
     from bittern.hashing import HASHERS
     from bittern.hashing.crossmodal import CROSSMODAL
+    from bittern.hashing.feature_signs import FeatureSigns
 
-    tables = (HASHERS, CROSSMODAL)
+    tables = (HASHERS, CROSSMODAL, {FeatureSigns.name: FeatureSigns})
     return ModelFormat("hasher", tables, head="model", title="bittern hasher", version=1)

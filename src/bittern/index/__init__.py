@@ -25,6 +25,8 @@ from bittern.index.flat_index import FlatIndex
 from bittern.index.hash_tables import Tables
 from bittern.index.hits import Hits
 from bittern.index.multi_index import MultiIndex
+from bittern.index.near_codes import NearCodes, groups_within
+from bittern.index.pairs import Pairs, iter_pairs, pairs_within
 from bittern.index.rerank import DISTANCES, rerank, rerank_asymmetric
 from bittern.index.table_index import TableIndex
 from bittern.registry import Registry
@@ -57,8 +59,13 @@ __all__ = [
     "Hits",
     "Index",
     "MultiIndex",
+    "NearCodes",
+    "Pairs",
     "TableIndex",
     "Tables",
+    "groups_within",
+    "iter_pairs",
+    "pairs_within",
     "read_bytes",
     "read_faiss",
     "read_faiss_index",

@@ -81,12 +81,12 @@ def page_of(records: Records | Analysis) -> str:
         _reproduction(analysis),
     ]
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             policy=POLICY,
             protocol=analysis.protocol,
-            style=chart_style() + _style() + image_rules(shown, analysis),
+            style=chart_style() + page_style() + image_rules(shown, analysis),
             leaks=_leak_warning(analysis),
             summary=sentences(analysis),
             sections=[section for section in made if section is not None],
@@ -350,20 +350,22 @@ def _chosen(record: Record) -> str:
     return ", ".join(f"{k} = {v}" for k, v in record.parameters.items() if k in tried)
 
 
-def _style() -> str:
+def page_style() -> str:
+    """The style sheet of all pages."""
     return files("bittern.report").joinpath("templates/page.css").read_text(encoding="utf-8")
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates of all pages, which escape what they are given."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    made = Environment(
         loader=PackageLoader("bittern.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"bits": bits_of, "thousands": "{:,}".format}
-    return environment
+    made.filters |= {"bits": bits_of, "thousands": "{:,}".format}
+    return made

@@ -148,7 +148,7 @@ def _require_extras(place: str, source: Path, recipe: Recipe) -> None:
 
 def make_recipe(
     hasher: str,
-    n_bits: int,
+    n_bits: int | None,
     *,
     features: str | None = None,
     texts: str | None = None,
@@ -156,18 +156,35 @@ def make_recipe(
 ) -> Recipe:
     """An unfitted recipe of a hasher and features by their names.
 
-    With ``texts``, a feature of texts, the hasher must be a cross-modal one.
+    With ``texts``, a feature of texts, the hasher must be a cross-modal one.  A perceptual hash is
+    a feature and its signs, and has nothing to fit.
     """
+    from bittern.features import PERCEPTUAL
     from bittern.hashing import HASHERS
     from bittern.hashing.crossmodal import CROSSMODAL
 
+    if hasher in PERCEPTUAL:
+        return _perceptual_recipe(hasher, n_bits, features, texts)
     if texts is None and hasher in CROSSMODAL:
         raise InputError(f"index: {hasher} learns from images and texts; give the texts (--texts).")
     if texts is not None and hasher in HASHERS:
         names = ", ".join(CROSSMODAL)
         raise InputError(f"index: {hasher} takes images alone; with texts, choose one of {names}.")
-    model = make_hasher(hasher, n_bits, random_state=random_state)
+    model = make_hasher(hasher, 64 if n_bits is None else n_bits, random_state=random_state)
     return Recipe(model, _feature(features), _feature(texts))
+
+
+def _perceptual_recipe(
+    name: str, n_bits: int | None, features: str | None, texts: str | None
+) -> Recipe:
+    from bittern.hashing.feature_signs import FeatureSigns
+
+    hash_ = _feature(name)
+    if n_bits not in (None, hash_.n_bits):
+        raise InputError(f"index: {name} has {hash_.n_bits} bits; leave out --bits {n_bits}.")
+    if texts is not None or features not in (None, name):
+        raise InputError(f"index: {name} takes images as they are; leave out --features, --texts.")
+    return Recipe(FeatureSigns.of_length(hash_.n_bits), hash_)
 
 
 def choose_recipe(
@@ -182,10 +199,17 @@ def choose_recipe(
 ) -> Recipe:
     """The recipe for a source: a fitted hasher from a file, one by name, or none for codes.
 
-    A hasher that ends in ``.npz`` is a file.  ``features`` are for a folder of images, and
-    ``layout`` is for a file of codes of another program.
+    A hasher that ends in ``.npz`` is a file.  ``features`` are for a folder of images, by default
+    ``"deep"`` unless the hasher is a perceptual hash, and ``layout`` is for a file of codes of
+    another program.
     """
-    used = features if source.is_dir() else None
+    from bittern.features import PERCEPTUAL
+
+    if hasher in PERCEPTUAL:
+        if not source.is_dir():
+            raise InputError(f"{source}: is not a folder; {hasher} takes images.")
+        return make_recipe(hasher, n_bits, features=features, texts=texts)
+    used = (features or "deep") if source.is_dir() else None
     if hasher is not None and hasher.endswith(".npz"):
         return load_recipe(hasher, n_bits=n_bits, features=used, texts=texts)
     if source.is_file() and is_code_file(source, layout):
@@ -197,8 +221,7 @@ def choose_recipe(
                 )
         return Recipe()
     name = hasher or ("itq" if texts is None else "cca-itq")
-    bits = 64 if n_bits is None else n_bits
-    return make_recipe(name, bits, features=used, texts=texts, random_state=random_state)
+    return make_recipe(name, n_bits, features=used, texts=texts, random_state=random_state)
 
 
 def load_recipe(
