@@ -69,8 +69,8 @@ def onnx_square_distances(graph: OnnxGraph, rows: str, anchors: Rows) -> str:
     centre = anchors.mean(axis=0, dtype=np.float64)
     around = anchors - centre
     rows = graph.add("Sub", rows, centre)
-    found = graph.add("Mul", graph.add("MatMul", rows, around.T), np.float64(-2))
-    found = graph.add("Add", found, graph.add("ReduceSumSquare", rows, axes=[1], keepdims=1))
+    lengths = graph.add("ReduceSumSquare", rows, axes=[1], keepdims=1)
+    found = graph.add("Add", graph.add("MatMul", rows, -2 * around.T), lengths)
     found = graph.add("Add", found, np.einsum("ij,ij->i", around, around))
     return graph.add("Max", found, np.float64(0))
 

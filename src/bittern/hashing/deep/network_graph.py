@@ -51,7 +51,9 @@ class NetworkGraph(Base):
             return self._onnx_image_logits(graph, rows)
         if self.network == "kernel":
             rows = onnx_gaussian(graph, rows, self.anchors_, self.width_)
-        rows = graph.add("Mul", graph.add("Sub", rows, self.mean_), np.float64(self.scale_))
+        # As an array: ONNX Runtime moves a single number into the product, in single precision.
+        scale = np.full(len(self.mean_), self.scale_)
+        rows = graph.add("Mul", graph.add("Sub", rows, self.mean_), scale)
         if self.network == "mlp":
             rows = graph.add("Relu", self._onnx_layer(graph, rows, "trunk.1"))
         return self._onnx_layer(graph, rows, "hash")
