@@ -151,9 +151,11 @@ class Middle(bt.hashing.CustomHasher):
         self.random_state = random_state
 
     def learn(self, X, targets):
+        """The means."""
         return {"middle_": X.mean(axis=0)}
 
     def bits(self, X):
+        """Above or below."""
         return X[:, : self.n_bits] > self.middle_[: self.n_bits]
 
 

@@ -49,6 +49,7 @@ class SH(Hasher):
         mean, axes, _ = principal_axes(X, min(self.n_bits, X.shape[1]))
         Z = (X @ axes.astype(X.dtype)).astype(np.float64)
         a, sides = Z.min(axis=0), np.ptp(Z, axis=0)
+        sides[sides <= SLACK * np.finfo(X.dtype).eps * (np.abs(mean) @ np.abs(axes))] = 0
         components, modes = _smoothest(sides, self.n_bits)
         scale = np.pi * modes / np.where(modes > 0, sides[components], 1)
         self._keep(

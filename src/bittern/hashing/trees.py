@@ -115,7 +115,6 @@ class Forest:
         _add_trees(X, *self.arrays().values(), _heights(self.left, self.right), out)
         return out
 
-
     def onnx_sums(self, graph: OnnxGraph, rows: str) -> str:
         """The sums of rows in double precision, in an ONNX graph, rounded to single.
 

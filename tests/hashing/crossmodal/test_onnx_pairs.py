@@ -38,6 +38,6 @@ def test_kernels_are_drawn_too(kind, tmp_path):
 
 
 def test_an_unknown_side_is_refused(tmp_path):
-    with pytest.raises(bt.InputError, match="CCAITQ: modality must be .*images.*, got 'vectors'"):
+    with pytest.raises(bt.InputError, match=r"CCAITQ: modality must be .*images.*, got 'vectors'"):
         trained("cca-itq").to_onnx(tmp_path / "model.onnx", "vectors")
     assert not list(tmp_path.iterdir())
