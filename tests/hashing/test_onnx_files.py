@@ -113,7 +113,8 @@ def test_single_sums_are_nearer_than_their_bound(offset):
     single = rows @ hasher.projection_.astype(np.float32)
     single -= (hasher.mean_ @ hasher.projection_).astype(np.float32)
     error = np.abs(single - (rows.astype(np.float64) - hasher.mean_) @ hasher.projection_)
-    share = (error / hasher._rounding(rows)).max()
+    longest = np.linalg.norm(rows, axis=1).max()
+    share = (error / hasher._rounding(rows, longest)).max()
     assert 1e-4 < share < 0.5
 
 

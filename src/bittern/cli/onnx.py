@@ -47,17 +47,16 @@ def onnx(
         raise InputError(f"{output}: a graph is an .onnx file; choose such a name.")
     check_new_file(output, force=force, inputs=[model])
     hasher: Any = load(model)
-    options = dict(bitorder=bitorder, logits=logits, dtype=dtype)
+    options: dict[str, Any] = dict(bitorder=bitorder, logits=logits, dtype=dtype)
     if isinstance(hasher, CrossModalHasher):
         if modality is None:
             raise InputError(
                 f"{hasher.name} hashes images and texts: give --modality images or --modality "
                 f"texts; each has a graph of its own."
             )
-        hasher.to_onnx(output, modality, **options)
+        options["modality"] = modality
     elif modality is not None:
         raise InputError(f"{hasher.name} hashes vectors of one kind: it has no --modality.")
-    else:
-        hasher.to_onnx(output, **options)
+    hasher.to_onnx(output, **options)
     n_bits, n_bytes = hasher.n_stored_bits, -(-hasher.n_stored_bits // 8)
     echo(f"{output}: {hasher.name}, rows to codes of {n_bits} bits in {n_bytes} bytes.")

@@ -19,9 +19,9 @@ MOST_BITS = 22  # of the fraction of a weight
 
 def onnx_layers(graph: OnnxGraph, module: nn.Module, x: str) -> str:
     """The output of a module in evaluation mode, whose normalisations are folded in."""
-    if hasattr(module, "onnx_output"):
-        found: str = module.onnx_output(graph, x)
-        return found
+    own: Any = getattr(module, "onnx_output", None)
+    if own is not None:
+        return str(own(graph, x))
     if isinstance(module, nn.Sequential | nn.ModuleList):
         for part in module:
             x = onnx_layers(graph, part, x)
@@ -45,11 +45,16 @@ def _plain_layer(graph: OnnxGraph, module: nn.Module, x: str) -> str:
     if isinstance(module, nn.Flatten):
         return graph.add("Flatten", x)
     if isinstance(module, nn.LocalResponseNorm):
-        numbers = dict(alpha=module.alpha, beta=module.beta, bias=module.k)
-        return graph.add("LRN", x, size=module.size, **{k: float(v) for k, v in numbers.items()})
+        alpha, beta, bias = (float(one) for one in (module.alpha, module.beta, module.k))
+        return graph.add("LRN", x, size=module.size, alpha=alpha, beta=beta, bias=bias)
     if isinstance(module, nn.MaxPool2d):
-        sides = dict(kernel_shape=_pair(module.kernel_size), strides=_pair(module.stride))
-        return graph.add("MaxPool", x, **sides, ceil_mode=int(module.ceil_mode))
+        return graph.add(
+            "MaxPool",
+            x,
+            kernel_shape=_pair(module.kernel_size),
+            strides=_pair(module.stride),
+            ceil_mode=int(module.ceil_mode),
+        )
     kind = type(module).__name__
     raise InputError(f"{kind}: a layer of this kind cannot be written as ONNX.")
 
@@ -106,7 +111,7 @@ def resizing_weights(n_in: int, n_out: int) -> tuple[Float64Array, int]:
         centre, support = scale * (i + 0.5), SUPPORT * wide
         first = max(int(centre - support + 0.5), 0)
         last = min(int(centre + support + 0.5), n_in)
-        values = _cubic((np.arange(first, last) - centre + 0.5) / wide)
+        values = _cubic((np.arange(first, last, dtype=np.float64) - centre + 0.5) / wide)
         weights[i, first:last] = values / values.sum()
     most = weights.max()
     bits = 0

@@ -111,7 +111,7 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared distance of rows from what their bytes stand for."""
         lost = [
-            squared_lengths(rows - self.transform(rows))
+            squared_float32(rows - self.transform(rows))
             for rows in (self._rows(X[some]) for some in self._blocks_of(X))
         ]
         return -float(np.concatenate(lost).mean())

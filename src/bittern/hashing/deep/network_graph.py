@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +34,14 @@ class NetworkGraph(Base):
     width_: float
     mean_: Any
     scale_: float
-    _takes_vectors: bool
-    _is_own_module: bool
+
+    @property
+    @abstractmethod
+    def _takes_vectors(self) -> bool: ...
+
+    @property
+    @abstractmethod
+    def _is_own_module(self) -> bool: ...
 
     def _onnx_rows(self, name: str, dtype: str) -> Port:
         if self._takes_vectors:
