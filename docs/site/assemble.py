@@ -23,6 +23,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "hashing",
         "crossmodal",
         "quantise",
+        "onnx",
         "bring-your-own",
         "advise",
         "searching",
