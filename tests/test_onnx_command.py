@@ -31,7 +31,7 @@ def outputs(path, rows):
 
 def test_a_model_file_becomes_a_graph(run):
     code, out, _ = run("onnx", "pcah.npz", "pcah.onnx", "--bitorder", "little", "--logits")
-    assert (code, out) == (0, "pcah.onnx: pcah, rows to codes of 5 bits in 1 bytes.\n")
+    assert (code, out) == (0, "pcah.onnx: pcah, from rows to codes of 5 bits in 1 byte.\n")
     found, hasher = outputs("pcah.onnx", X), bt.hashing.load("pcah.npz")
     np.testing.assert_array_equal(found["codes"], hasher.encode(X).to_packed("little"))
     assert found["logits"].shape == (60, 5)
@@ -54,9 +54,12 @@ def test_each_side_of_a_pair_has_its_graph(run):
         (("pcah.npz", "old.onnx"), "old.onnx: exists already; choose another name, or replace it"),
         (("pcah.npz", "a.onnx", "--modality", "texts"), "pcah hashes vectors of one kind: it has"),
         (("pairs.npz", "a.onnx"), "cca-itq hashes images and texts: give --modality images or"),
-        (("pairs.npz", "a.onnx", "--modality", "sounds"), "modality must be 'images' or 'texts'"),
+        (
+            ("pairs.npz", "a.onnx", "--modality", "sounds"),
+            "modality must be one of 'images', 'texts'",
+        ),
         (("pcah.npz", "a.onnx", "--bitorder", "up"), "bitorder must be 'big' or 'little'"),
-        (("pcah.npz", "a.onnx", "--dtype", "int8"), "dtype must be 'float32' or 'float64'"),
+        (("pcah.npz", "a.onnx", "--dtype", "int8"), "dtype must be one of 'float32', 'float64'"),
         (("dbq.npz", "a.onnx", "--logits"), "DBQ: has no logits, because its bits are not the"),
     ],
 )

@@ -59,4 +59,5 @@ def onnx(
         raise InputError(f"{hasher.name} hashes vectors of one kind: it has no --modality.")
     hasher.to_onnx(output, **options)
     n_bits, n_bytes = hasher.n_stored_bits, -(-hasher.n_stored_bits // 8)
-    echo(f"{output}: {hasher.name}, rows to codes of {n_bits} bits in {n_bytes} bytes.")
+    size = "1 byte" if n_bytes == 1 else f"{n_bytes} bytes"
+    echo(f"{output}: {hasher.name}, from rows to codes of {n_bits} bits in {size}.")
