@@ -24,6 +24,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "crossmodal",
         "quantise",
         "scale",
+        "onnx",
         "bring-your-own",
         "advise",
         "searching",

@@ -93,7 +93,7 @@ def test_logits_in_numpy_are_those_of_the_network():
         hasher = TALR(**QUICK, network=network).fit(X, Y)
         net = hasher._build(X[:1], pretrained=False)
         net.load_state_dict({k: torch.from_numpy(v) for k, v in hasher.state_.items()})
-        wanted = net.eval()(torch.from_numpy(hasher._scaled(X))).detach().numpy()
+        wanted = net.eval()(hasher._network_input(X)).detach().numpy()
         np.testing.assert_allclose(hasher.logits(X), wanted, atol=1e-5)
         np.testing.assert_array_equal(hasher.logits(X) > 0, hasher.transform(X))
 

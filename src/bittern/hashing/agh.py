@@ -9,8 +9,13 @@ import numpy as np
 from bittern.checks import Float64Array, PositionArray, check_count
 from bittern.errors import InputError
 from bittern.hashing.base import Hasher, Rows
-from bittern.hashing.kernel_maps import choose_anchors, square_distances
+from bittern.hashing.kernel_maps import (
+    choose_anchors,
+    onnx_square_distances,
+    square_distances,
+)
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph
 
 SMALLEST = 1e-9  # eigenvalue; smaller ones are rounding
 ROUNDING = 1e-12  # share of the largest weight; smaller values of eigenfunctions are 0
@@ -108,11 +113,48 @@ class AGH(Hasher):
         y = np.zeros((len(X), self.projection_.shape[1]))
         for anchor, weight in zip(nearest.T, weights.T, strict=True):
             y += weight[:, None] * self.projection_[anchor]
-        y[np.abs(y) <= ROUNDING * np.abs(self.projection_).max(axis=0, initial=0)] = 0
+        zero = self._zero()
+        y[np.abs(y) <= zero] = 0
         above, below = self.thresholds_
         first = y[:, : len(above)]
         second = np.where(first > 0, first - above, below - first)
+        second[np.abs(second) <= zero[: len(above)]] = 0
         return np.hstack((y, second))
+
+    def _zero(self) -> Float64Array:
+        """Values of each function that are 0 up to rounding."""
+        return ROUNDING * np.abs(self.projection_).max(axis=0, initial=0)
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        y = self._onnx_functions(graph, onnx_square_distances(graph, rows, self.anchors_))
+        zero = self._zero()
+        y = _onnx_without_rounding(graph, y, zero)
+        above, below = self.thresholds_
+        first = graph.add("Gather", y, np.arange(len(above)), axis=1)
+        up, down = graph.add("Sub", first, above), graph.add("Sub", below, first)
+        is_above = graph.add("Greater", first, np.float64(0))
+        second = graph.add("Where", is_above, up, down)
+        second = _onnx_without_rounding(graph, second, zero[: len(above)])
+        return graph.add("Concat", y, second, axis=1)
+
+    def _onnx_functions(self, graph: OnnxGraph, distances: str) -> str:
+        """The eigenfunctions and mixtures; among equal distances, TopK also takes the first."""
+        levels = graph.add("Round", graph.add("Div", distances, np.float64(SAME * self.width_)))
+        s = np.array([min(self.n_neighbours, len(self.anchors_))])
+        nearest = graph.add("TopK", levels, s, largest=0, outputs=2) + ".1"
+        near = graph.add("GatherElements", distances, nearest, axis=1)
+        least = graph.add("ReduceMin", near, axes=[1], keepdims=1)
+        weights = graph.add("Div", graph.add("Sub", least, near), np.float64(self.width_))
+        weights = graph.add("Exp", weights)
+        total = graph.add("ReduceSum", weights, np.array([1]), keepdims=1)
+        weights = graph.add("Unsqueeze", graph.add("Div", weights, total), np.array([1]))
+        values = graph.add("Gather", self.projection_, nearest, axis=0)  # (n, s, n_functions)
+        return graph.add("Squeeze", graph.add("MatMul", weights, values), np.array([1]))
+
+
+def _onnx_without_rounding(graph: OnnxGraph, values: str, zero: Float64Array) -> str:
+    is_zero = graph.add("LessOrEqual", graph.add("Abs", values), zero)
+    return graph.add("Where", is_zero, np.float64(0), values)
 
 
 def _anchor_graph(

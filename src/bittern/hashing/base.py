@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from bittern.checks import check_count, row_blocks
-from bittern.codes import MAX_BITS, Codes
+from bittern.codes import MAX_BITS, BitOrder, Codes
 from bittern.data.steps import MEMORY, check_rows, is_lazy
 from bittern.errors import InputError, NotFittedError
 from bittern.extras import require
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph, Port
 from bittern.progress import track
 
 Rows = NDArray[np.floating[Any]]
@@ -181,7 +182,35 @@ class Hasher(TransformerMixin, CodeLearner):
         """
         self._check_fitted()
         blocks = self._blocks(X, self.n_features_in_)
-        return np.concatenate([self._logits(self._checked(block)) for block in blocks])
+        return np.concatenate([self._logits(self._ready(block)) for block in blocks])
+
+    def to_onnx(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        bitorder: BitOrder = "big",
+        logits: bool = False,
+        dtype: str = "float32",
+    ) -> None:
+        """Write the hash function as an ONNX graph, for runtimes without Python.
+
+        Its input is ``vectors`` ``(n, dim)`` of ``dtype``, float32 or float64, or ``images``
+        ``(n, height, width[, channels])`` of uint8; its output ``codes``, the bytes of
+        ``encode(X).to_packed(bitorder)``.  With ``logits=True`` it also has the output ``logits``.
+        The graph does not check its input: rows must be finite.  Needs the extra ``features``.
+        """
+        from bittern.hashing.onnx_files import HashFunctionGraph, write_onnx
+
+        self._check_fitted()
+        if logits:
+            self._logits(self._blank())  # says so if the bits are not signs
+        draw = self._onnx_logits if logits else self._onnx_bits
+        port = self._onnx_rows("vectors", dtype)
+        write_onnx(
+            HashFunctionGraph(self.name, self._title, self.n_stored_bits, port, draw, logits),
+            path,
+            bitorder,
+        )
 
     @abstractmethod
     def _fit(self, X: Rows, targets: Targets | None) -> None:
@@ -195,9 +224,31 @@ class Hasher(TransformerMixin, CodeLearner):
         """Numbers ``(n, n_stored_bits)`` of a block of checked rows, whose signs are the bits."""
         raise InputError(no_logits(self._title))
 
+    def _onnx_bits(self, graph: OnnxGraph, rows: str) -> str:
+        """The bits of rows in double precision, as :meth:`_bits`, in an ONNX graph."""
+        return graph.add("Greater", self._onnx_logits(graph, rows), np.float64(0))
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        """The logits of rows in double precision, as :meth:`_logits`, in an ONNX graph."""
+        raise InputError(no_graph(self._title))
+
+    def _onnx_rows(self, name: str, dtype: str) -> Port:
+        """The input of the graph."""
+        from bittern.hashing.onnx_files import rows_port
+
+        return rows_port(name, self.n_features_in_, dtype, self._title)
+
     def _checked_bits(self, X: Any) -> Bits:
         """Bits of a block of rows that are not checked yet."""
-        return self._bits(self._checked(X))
+        return self._bits(self._ready(X))
+
+    def _ready(self, X: Any) -> Any:
+        """Checked rows in double precision, in which bits are decided whatever the rows' own is.
+
+        Sums in single precision depend on the order of their terms, and so on the library, the
+        processor and the number of rows; in double precision no bit does in practice.
+        """
+        return self._checked(X).astype(np.float64, copy=False)
 
     def _checked(self, X: Any, reset: bool = False) -> Any:
         """Rows in the method's input format, with the shape it was fitted on."""
@@ -228,6 +279,11 @@ class Hasher(TransformerMixin, CodeLearner):
 def no_logits(title: str) -> str:
     """The error of a method whose bits are not signs."""
     return f"{title}: has no logits, because its bits are not the signs of real numbers."
+
+
+def no_graph(title: str) -> str:
+    """The error of a method that has no graph."""
+    return f"{title}: has no ONNX graph, because its bits are computed by Python code of its own."
 
 
 def _is_learned(name: str) -> bool:

@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from bittern.checks import Float64Array
 from bittern.hashing.base import Bits, Rows
-from bittern.hashing.linear import LinearHasher, margins
+from bittern.hashing.linear import LinearHasher, margins, onnx_margins
 from bittern.hashing.projected import ProjectedHasher
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph
 
 
 class DBQ(ProjectedHasher):
@@ -66,15 +67,34 @@ class DBQ(ProjectedHasher):
 
     def _bits(self, X: Rows) -> Bits:
         hasher, half = self.projection_, self.n_bits // 2
-        Z = X @ hasher.projection_[:, :half].astype(X.dtype)
-        centre = (hasher.mean_ @ hasher.projection_)[:half]
-        alpha, beta = (centre + self.thresholds_).astype(X.dtype)
+        Z = X @ hasher.projection_[:, :half]
+        alpha, beta = self._levels()
         bits = np.empty((len(X), self.n_bits), bool)
         np.greater(Z, beta, out=bits[:, 0 : 2 * half : 2])
         np.less_equal(Z, alpha, out=bits[:, 1 : 2 * half : 2])
         if self.n_bits % 2:
             bits[:, half * 2 :] = margins(X, hasher.mean_, hasher.projection_[:, half:]) > 0
         return bits
+
+    def _onnx_bits(self, graph: OnnxGraph, rows: str) -> str:
+        hasher, half = self.projection_, self.n_bits // 2
+        parts = []
+        if half:
+            Z = graph.add("MatMul", rows, hasher.projection_[:, :half])
+            alpha, beta = self._levels()
+            pair = graph.add("Greater", Z, beta), graph.add("LessOrEqual", Z, alpha)
+            columns = [graph.add("Unsqueeze", one, np.array([2])) for one in pair]
+            both = graph.add("Concat", *columns, axis=2)
+            parts.append(graph.add("Reshape", both, np.array([0, 2 * half])))
+        if self.n_bits % 2:
+            last = onnx_margins(graph, rows, hasher.mean_, hasher.projection_[:, half:])
+            parts.append(graph.add("Greater", last, np.float64(0)))
+        return graph.add("Concat", *parts, axis=1)
+
+    def _levels(self) -> Float64Array:
+        """The values of products at α and β, ``(2, n_bits // 2)``."""
+        hasher = self.projection_
+        return (hasher.mean_ @ hasher.projection_)[: self.n_bits // 2] + self.thresholds_
 
 
 def double_thresholds(z: Float64Array, rounding: float = 0.0) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from bittern.hashing.graph_cuts import (
 )
 from bittern.hashing.targets import Targets
 from bittern.hashing.trees import BoostedTrees, Forest
+from bittern.io.onnx_graph import OnnxGraph
 from bittern.progress import track
 
 
@@ -127,3 +128,6 @@ class FastHash(Hasher):
 
     def _logits(self, X: Rows) -> Rows:
         return Forest.of(self).sums(X)
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        return Forest.of(self).onnx_sums(graph, rows)

@@ -7,10 +7,17 @@ import numpy as np
 from bittern.checks import Float64Array, check_count
 from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.classifiers import check_regularisation, regularised_classifiers
-from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
-from bittern.hashing.linear import LinearHasher, margins
+from bittern.hashing.kernel_maps import (
+    choose_anchors,
+    gaussian,
+    mean_square,
+    onnx_gaussian,
+    square_distances,
+)
+from bittern.hashing.linear import LinearHasher, margins, onnx_margins
 from bittern.hashing.projected import unfitted
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph
 from bittern.progress import track
 
 
@@ -104,6 +111,11 @@ class GRH(Hasher):
     def _logits(self, X: Rows) -> Rows:
         features = _mapped(X, self.anchors_, self.width_)
         return margins(features, self.mean_, self.projection_, self.intercept_)
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        if self.anchors_ is not None and self.width_ is not None:
+            rows = onnx_gaussian(graph, rows, self.anchors_, self.width_)
+        return onnx_margins(graph, rows, self.mean_, self.projection_, self.intercept_)
 
 
 def _mapped(X: Rows, anchors: Rows | None, width: float | None) -> Rows:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from bittern.checks import Float64Array, row_blocks
 from bittern.hashing.base import Hasher, Rows
-from bittern.hashing.linear import margins
+from bittern.hashing.linear import margins, offset, onnx_margins
+from bittern.io.onnx_graph import OnnxGraph
 
 
 class KernelHasher(Hasher):
@@ -25,6 +26,10 @@ class KernelHasher(Hasher):
 
     def _logits(self, X: Rows) -> Rows:
         return margins(gaussian(X, self.anchors_, self.width_), self.mean_, self.projection_)
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        values = onnx_gaussian(graph, rows, self.anchors_, self.width_)
+        return onnx_margins(graph, values, self.mean_, self.projection_)
 
 
 def choose_anchors(X: Rows, n: int, random_state: np.random.Generator, by: str = "random") -> Rows:
@@ -59,6 +64,17 @@ def square_distances(X: Rows, anchors: Rows) -> Float64Array:
     return out
 
 
+def onnx_square_distances(graph: OnnxGraph, rows: str, anchors: Rows) -> str:
+    """The same in an ONNX graph."""
+    centre = anchors.mean(axis=0, dtype=np.float64)
+    around = anchors - centre
+    rows = graph.add("Sub", rows, centre)
+    lengths = graph.add("ReduceSumSquare", rows, axes=[1], keepdims=1)
+    found = graph.add("Add", graph.add("MatMul", rows, -2 * around.T), lengths)
+    found = graph.add("Add", found, np.einsum("ij,ij->i", around, around))
+    return graph.add("Max", found, np.float64(0))
+
+
 def mean_square(distances: NDArray[Any]) -> float:
     """The mean of squared distances, as the width of a kernel; 1 if all are 0."""
     return float(distances.mean()) or 1.0
@@ -71,12 +87,33 @@ def gaussian(X: Rows, anchors: Rows, width: float) -> Rows:
     return np.exp(values, out=values)
 
 
+def onnx_gaussian(graph: OnnxGraph, rows: str, anchors: Rows, width: float) -> str:
+    """The same in an ONNX graph."""
+    squares = onnx_square_distances(graph, rows, anchors)
+    return graph.add("Exp", graph.add("Mul", squares, np.float64(-0.5 / width)))
+
+
 def unit_rows(X: Rows) -> Rows:
     """Rows scaled to length 1; rows of zeros stay zero."""
     length = np.linalg.norm(X, axis=1, keepdims=True)
     return X / np.where(length > 0, length, 1)
 
 
+def onnx_unit_rows(graph: OnnxGraph, rows: str) -> str:
+    """The same in an ONNX graph."""
+    length = graph.add("Sqrt", graph.add("ReduceSumSquare", rows, axes=[1], keepdims=1))
+    is_long = graph.add("Greater", length, np.float64(0))
+    return graph.add("Div", rows, graph.add("Where", is_long, length, np.float64(1)))
+
+
 def with_ones(values: Rows) -> Rows:
     """The columns and an extra column of ones, whose weight is the constant term."""
     return np.hstack((values, np.ones((len(values), 1), values.dtype)))
+
+
+def onnx_margins_with_ones(
+    graph: OnnxGraph, values: str, mean: Float64Array, projection: Float64Array
+) -> str:
+    """The margins of columns with ones, in an ONNX graph: the last weights are constant terms."""
+    found = graph.add("MatMul", values, projection[:-1])
+    return graph.add("Sub", graph.add("Add", found, projection[-1]), offset(mean, projection))

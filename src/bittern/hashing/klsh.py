@@ -11,11 +11,13 @@ from bittern.hashing.kernel_maps import (
     choose_anchors,
     gaussian,
     mean_square,
+    onnx_unit_rows,
     square_distances,
     unit_rows,
 )
-from bittern.hashing.linear import margins
+from bittern.hashing.linear import margins, onnx_margins
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph
 
 KERNELS = ("gaussian", "linear", "cosine")
 
@@ -89,14 +91,23 @@ class KLSH(KernelHasher):
         values = _kernel_values(X, self.anchors_, self.kernel_, self.width_)
         return margins(values, self.mean_, self.projection_)
 
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        if self.kernel_ == "gaussian":
+            return super()._onnx_logits(graph, rows)
+        anchors = self.anchors_
+        if self.kernel_ == "cosine":
+            rows, anchors = onnx_unit_rows(graph, rows), unit_rows(anchors)
+        values = graph.add("MatMul", rows, anchors.T.astype(np.float64))
+        return onnx_margins(graph, values, self.mean_, self.projection_)
+
 
 def _kernel_values(X: Rows, anchors: Rows, kernel: str, width: float) -> Rows:
     """Kernel values of the rows with the anchors, ``(n, n_anchors)``."""
     if kernel == "gaussian":
-        return gaussian(X, anchors.astype(X.dtype), width)
+        return gaussian(X, anchors, width)
     if kernel == "cosine":
         X, anchors = unit_rows(X), unit_rows(anchors)
-    return X @ anchors.T.astype(X.dtype)
+    return X @ anchors.T
 
 
 def _centred(K: Float64Array) -> Float64Array:

@@ -8,6 +8,7 @@ from bittern.checks import Float64Array, check_number
 from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import SLACK, LinearHasher
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph
 
 
 class LSH(LinearHasher):
@@ -81,10 +82,16 @@ class PStableLSH(Hasher):
         self._keep(directions_=directions, shifts_=shifts, width_=float(width))
 
     def _bits(self, X: Rows) -> Bits:
-        pairs = X @ (self.directions_ / (2 * self.width_)).astype(X.dtype)  # in pairs of stripes
-        pairs += (self.shifts_ / (2 * self.width_)).astype(X.dtype)
+        pairs = X @ (self.directions_ / (2 * self.width_))  # in pairs of stripes
+        pairs += self.shifts_ / (2 * self.width_)
         pairs -= np.floor(pairs)
         return pairs >= 0.5
+
+    def _onnx_bits(self, graph: OnnxGraph, rows: str) -> str:
+        pairs = graph.add("MatMul", rows, self.directions_ / (2 * self.width_))
+        pairs = graph.add("Add", pairs, self.shifts_ / (2 * self.width_))
+        pairs = graph.add("Sub", pairs, graph.add("Floor", pairs))
+        return graph.add("GreaterOrEqual", pairs, np.float64(0.5))
 
 
 class SKLSH(Hasher):
@@ -130,9 +137,13 @@ class SKLSH(Hasher):
         )
 
     def _logits(self, X: Rows) -> Rows:
-        angles = X @ self.directions_.astype(X.dtype)
-        angles += self.phases_.astype(X.dtype)
-        return np.cos(angles, out=angles) + self.thresholds_.astype(X.dtype)
+        angles = X @ self.directions_
+        angles += self.phases_
+        return np.cos(angles, out=angles) + self.thresholds_
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        angles = graph.add("Add", graph.add("MatMul", rows, self.directions_), self.phases_)
+        return graph.add("Add", graph.add("Cos", angles), self.thresholds_)
 
 
 def square_spread(X: Rows) -> float:

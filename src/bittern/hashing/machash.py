@@ -26,9 +26,10 @@ from bittern.hashing.graph_cuts import (
     make_blocks,
     set_weights,
 )
-from bittern.hashing.kernel_maps import with_ones
+from bittern.hashing.kernel_maps import onnx_margins_with_ones, with_ones
 from bittern.hashing.linear import margins
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph
 from bittern.progress import track
 
 GROWTH = 1.4  # of μ from one iteration to the next
@@ -116,6 +117,9 @@ class MACHash(Hasher):
 
     def _logits(self, X: Rows) -> Rows:
         return margins(with_ones(X), self.mean_, self.projection_)
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        return onnx_margins_with_ones(graph, rows, self.mean_, self.projection_)
 
 
 class AuxiliaryCoordinates:

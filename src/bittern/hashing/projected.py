@@ -13,6 +13,7 @@ from bittern.errors import InputError
 from bittern.hashing.base import Bits, Hasher, Rows
 from bittern.hashing.linear import SLACK, LinearHasher
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph
 
 Allocation = list[int]  # the bits of each dimension
 
@@ -66,9 +67,18 @@ class ThermometerHasher(ProjectedHasher):
 
     def _bits(self, X: Rows) -> Bits:
         hasher = self.projection_
-        Z = X @ hasher.projection_.astype(X.dtype)
-        thresholds = (hasher.mean_ @ hasher.projection_)[self.dimensions_] + self.thresholds_
-        return Z[:, self.dimensions_] > thresholds.astype(X.dtype)
+        Z = X @ hasher.projection_
+        return Z[:, self.dimensions_] > self._levels()
+
+    def _onnx_bits(self, graph: OnnxGraph, rows: str) -> str:
+        Z = graph.add("MatMul", rows, self.projection_.projection_)
+        Z = graph.add("Gather", Z, np.asarray(self.dimensions_, np.int64), axis=1)
+        return graph.add("Greater", Z, self._levels())
+
+    def _levels(self) -> Float64Array:
+        """The value that the product of each stored bit must exceed."""
+        hasher = self.projection_
+        return (hasher.mean_ @ hasher.projection_)[self.dimensions_] + self.thresholds_
 
     def _even_allocation(self, bits_per_dimension: int) -> Allocation:
         """The same number of bits for each dimension; the last one has what is left."""

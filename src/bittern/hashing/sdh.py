@@ -12,11 +12,14 @@ from bittern.hashing.kernel_maps import (
     choose_anchors,
     gaussian,
     mean_square,
+    onnx_gaussian,
+    onnx_margins_with_ones,
     square_distances,
     with_ones,
 )
 from bittern.hashing.linear import margins
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph
 from bittern.progress import track
 
 RIDGE = 1e-2  # δ
@@ -115,3 +118,7 @@ class SDH(KernelHasher):
     def _logits(self, X: Rows) -> Rows:
         values = with_ones(gaussian(X, self.anchors_, self.width_))
         return margins(values, self.mean_, self.projection_)
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        values = onnx_gaussian(graph, rows, self.anchors_, self.width_)
+        return onnx_margins_with_ones(graph, values, self.mean_, self.projection_)

@@ -9,6 +9,7 @@ from bittern.checks import Float64Array
 from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.linear import SLACK, principal_axes
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph
 
 
 class SH(Hasher):
@@ -48,6 +49,7 @@ class SH(Hasher):
         mean, axes, _ = principal_axes(X, min(self.n_bits, X.shape[1]))
         Z = (X @ axes.astype(X.dtype)).astype(np.float64)
         a, sides = Z.min(axis=0), np.ptp(Z, axis=0)
+        sides[sides <= SLACK * np.finfo(X.dtype).eps * (np.abs(mean) @ np.abs(axes))] = 0
         components, modes = _smoothest(sides, self.n_bits)
         scale = np.pi * modes / np.where(modes > 0, sides[components], 1)
         self._keep(
@@ -59,12 +61,18 @@ class SH(Hasher):
         )
 
     def _logits(self, X: Rows) -> Rows:
-        frequencies = self.frequencies_.astype(X.dtype)
-        angles = X @ frequencies
-        angles += self.phases_.astype(X.dtype)
+        angles = X @ self.frequencies_
+        angles += self.phases_
+        return np.cos(angles, out=angles) - self._rounding()
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        angles = graph.add("Add", graph.add("MatMul", rows, self.frequencies_), self.phases_)
+        return graph.add("Sub", graph.add("Cos", angles), self._rounding())
+
+    def _rounding(self) -> Float64Array:
+        """Cosines that count as 0, ``(n_bits,)``."""
         size = np.abs(self.mean_) @ np.abs(self.frequencies_) + np.abs(self.phases_)
-        rounding = SLACK * np.finfo(X.dtype).eps * size
-        return np.cos(angles, out=angles) - rounding.astype(X.dtype)
+        return SLACK * np.finfo(np.float64).eps * size
 
 
 def _smoothest(sides: Float64Array, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -9,9 +9,15 @@ import numpy as np
 from bittern.checks import Float64Array, check_count, check_number, row_blocks
 from bittern.hashing.base import Hasher, Rows
 from bittern.hashing.classifiers import linear_classifier
-from bittern.hashing.kernel_maps import unit_rows, with_ones
+from bittern.hashing.kernel_maps import (
+    onnx_margins_with_ones,
+    onnx_unit_rows,
+    unit_rows,
+    with_ones,
+)
 from bittern.hashing.linear import margins
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph
 from bittern.progress import track
 
 LEAST_WEIGHT = 1e-3  # of an edge
@@ -80,6 +86,10 @@ class STH(Hasher):
 
     def _logits(self, X: Rows) -> Rows:
         return margins(with_ones(unit_rows(X)), self.mean_, self.projection_)
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        unit = onnx_unit_rows(graph, rows)
+        return onnx_margins_with_ones(graph, unit, self.mean_, self.projection_)
 
 
 def _neighbour_graph(X: Rows, n_neighbours: int) -> Any:

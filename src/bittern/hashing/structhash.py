@@ -15,10 +15,12 @@ from bittern.hashing.structural_svm import StructuralSVM
 from bittern.hashing.targets import Targets
 from bittern.hashing.tree_functions import BoostedSums, Stumps, Trees
 from bittern.hashing.trees import Forest
+from bittern.io.onnx_graph import OnnxGraph
 from bittern.progress import track
 
 SAME_SHARE = 0.95  # share of rows on which two bits must agree, or disagree, to count as the same
 LEAST_SCORE = 0.25  # share of the best bit's score that a new bit must reach to be preferred
+CUT_SLACK = SLACK * np.finfo(np.float64).eps  # training rows vary by 1 along a direction
 N_ATTEMPTS = 8  # to find a bit that is not the same as an earlier one
 
 FAMILIES: dict[str, Callable[[Rows, RankingLists], Family]] = {
@@ -171,10 +173,14 @@ class StructHash(Hasher):
 
     def _logits(self, X: Rows) -> Rows:
         if hasattr(self, "projection_"):
-            centred = X - self.mean_.astype(X.dtype)
-            slack = SLACK * np.finfo(X.dtype).eps  # training rows vary by 1 along a direction
-            return centred @ self.projection_.astype(X.dtype) - (self.offset_ + slack)
+            return (X - self.mean_) @ self.projection_ - (self.offset_ + CUT_SLACK)
         return self._forest().sums(X)
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str) -> str:
+        if not hasattr(self, "projection_"):
+            return self._forest().onnx_sums(graph, rows)
+        along = graph.add("MatMul", graph.add("Sub", rows, self.mean_), self.projection_)
+        return graph.add("Sub", along, self.offset_ + CUT_SLACK)
 
     def _forest(self) -> Forest:
         """The trees; files of earlier versions have complete ones, with bits at their leaves."""

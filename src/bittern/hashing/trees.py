@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bittern.checks import Float64Array
 from bittern.errors import InputError
 from bittern.hashing.base import Rows
+from bittern.io.onnx_graph import ML, OnnxGraph
 
 Ints = NDArray[np.int32]
 Signs = NDArray[np.int8]  # -1 and 1
@@ -113,6 +114,36 @@ class Forest:
         X = np.require(X, requirements=["C", "W"])  # so that only one memory layout is compiled
         _add_trees(X, *self.arrays().values(), _heights(self.left, self.right), out)
         return out
+
+    def onnx_sums(self, graph: OnnxGraph, rows: str) -> str:
+        """The sums of rows in double precision, in an ONNX graph, rounded to single.
+
+        The tree of a node is the last one whose root is not after it.
+        """
+        from onnx.numpy_helper import from_array
+
+        here = np.arange(len(self.feature))
+        tree = np.searchsorted(self.roots, here, side="right") - 1
+        start, is_leaf = self.roots[tree], self.left == here
+        leaves, sums = np.flatnonzero(is_leaf), len(self.first) - 1
+        found = graph.add(
+            "TreeEnsembleRegressor",
+            rows,
+            domain=ML,
+            n_targets=sums,
+            nodes_treeids=tree,
+            nodes_nodeids=here - start,
+            nodes_featureids=self.feature,
+            nodes_values_as_tensor=from_array(self.threshold),
+            nodes_modes=np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist(),
+            nodes_truenodeids=np.where(is_leaf, 0, self.left - start),
+            nodes_falsenodeids=np.where(is_leaf, 0, self.right - start),
+            target_treeids=tree[leaves],
+            target_nodeids=(here - start)[leaves],
+            target_ids=np.repeat(np.arange(sums), np.diff(self.first))[tree[leaves]],
+            target_weights_as_tensor=from_array(self.value[leaves]),
+        )
+        return graph.cast(found, np.float64)
 
 
 class BoostedTrees:

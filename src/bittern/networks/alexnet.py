@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from bittern.checks import Float32Array
 from bittern.io.files import reading
+from bittern.io.onnx_graph import OnnxGraph
 from bittern.networks.base import Backbone
 from bittern.networks.matconvnet import MatConvNetLayer, MatConvNetModel, read_matconvnet
 
@@ -92,6 +93,14 @@ class _Chain(Backbone):
 
     def head(self, x: Tensor) -> Tensor:
         """Return the last stage's output, which is the features."""
+        return x
+
+    def onnx_normalise(self, graph: OnnxGraph, images: str) -> str:
+        """The same as :meth:`normalise` in an ONNX graph."""
+        return graph.add("Sub", images, self.average.numpy())
+
+    def onnx_head(self, graph: OnnxGraph, x: str) -> str:
+        """The last stage's output."""
         return x
 
     @torch.no_grad()

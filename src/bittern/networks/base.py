@@ -6,12 +6,14 @@ import copy
 from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bittern.checks import check_count, check_type
 from bittern.errors import InputError
+from bittern.io.onnx_graph import OnnxGraph
 from bittern.networks.convolution import NormalisedConvolution
 
 
@@ -79,6 +81,26 @@ class Backbone(nn.Module, ABC):
     def head(self, x: Tensor) -> Tensor:
         """The mean over all positions."""
         return x.mean(dim=(2, 3))
+
+    def onnx_features(self, graph: OnnxGraph, images: str, sides: tuple[int, int]) -> str:
+        """The features of a batch of uint8 images of these sides, in an ONNX graph.
+
+        The network must be folded (:meth:`fold`).
+        """
+        from bittern.networks.onnx_layers import onnx_layers, onnx_resized
+
+        if self.size is not None and sides != (self.size, self.size):
+            images = onnx_resized(graph, images, sides, self.size)
+        x = graph.add("Expand", graph.cast(images, np.float32), np.array([1, 3, 1, 1]))
+        return self.onnx_head(graph, onnx_layers(graph, self.stages, self.onnx_normalise(graph, x)))
+
+    def onnx_normalise(self, graph: OnnxGraph, images: str) -> str:
+        """What :meth:`normalise` does, in an ONNX graph."""
+        raise InputError(f"{self._title}: has no ONNX graph, because it has no onnx_normalise().")
+
+    def onnx_head(self, graph: OnnxGraph, x: str) -> str:
+        """What :meth:`head` does, in an ONNX graph."""
+        return graph.add("Flatten", graph.add("GlobalAveragePool", x))
 
     def fold(self) -> Self:
         """A copy with the batch normalisations folded into the convolutions.

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from bittern.io.files import reading
+from bittern.io.onnx_graph import OnnxGraph
 from bittern.networks.base import Backbone
 from bittern.networks.convolution import NormalisedConvolution
 from bittern.networks.lite0 import (
@@ -21,6 +23,7 @@ from bittern.networks.lite0 import (
     read_weights,
     weights_file,
 )
+from bittern.networks.onnx_layers import onnx_layers
 
 
 class EfficientNetLite0(Backbone):
@@ -53,6 +56,11 @@ class EfficientNetLite0(Backbone):
         """(x − 127) / 128, rotated by 180°."""
         return (images.flip(2, 3) - 127.0) / 128.0
 
+    def onnx_normalise(self, graph: OnnxGraph, images: str) -> str:
+        """The same in an ONNX graph."""
+        x = graph.add("Sub", graph.reversed(graph.reversed(images, 2), 3), np.float32(127))
+        return graph.add("Div", x, np.float32(128))
+
     def _load(self, path: Path) -> None:
         weights = {name: torch.from_numpy(one) for name, one in read_weights(path).items()}
         with reading(path, "file of EfficientNet-Lite0's weights"):
@@ -75,6 +83,13 @@ class _Block(nn.Module):
         y = x if self.expand is None else self.expand(x)
         y = self.project(self.depthwise(y))
         return y + x if self.is_residual else y
+
+    def onnx_output(self, graph: OnnxGraph, x: str) -> str:
+        """The same in an ONNX graph."""
+        y = x
+        for part in (self.expand, self.depthwise, self.project):
+            y = y if part is None else onnx_layers(graph, part, y)
+        return graph.add("Add", y, x) if self.is_residual else y
 
 
 def _stages() -> Iterator[nn.Module]:

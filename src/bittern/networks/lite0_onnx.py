@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from bittern.errors import FileError
 from bittern.extras import LITE0_WEIGHTS, require
+from bittern.io.onnx_graph import OnnxGraph, Port
 from bittern.networks.lite0 import (
     CEILING,
     HEAD,
@@ -24,7 +22,6 @@ from bittern.networks.lite0 import (
 MODULES = ("onnx", LITE0_WEIGHTS)  # what writing the graph needs
 LAYOUT = 2  # version of the graph; increase it if the graph's numbers change
 WEIGHTS = "48bd546d2562"  # fingerprint of the weights
-OPSET, IR_VERSION = 13, 8  # versions that ONNX Runtime has supported since 2021
 
 
 def make_graph(title: str) -> bytes:
@@ -40,12 +37,11 @@ def make_graph(title: str) -> bytes:
 
 
 class _Graph:
-    """An ONNX graph under construction; its methods take and return the names of values."""
+    """The network's graph under construction; its methods take and return names of values."""
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
+        self._graph = OnnxGraph()
 
     def build(self) -> bytes:
         """The file's content: the network with its batch normalisations folded in."""
@@ -58,65 +54,36 @@ class _Graph:
                 x = self._block(x, f"stages.{stage}.{number}", shape.expansion, stride, is_residual)
                 n_in = shape.n_out
         x = self._convolved(x, f"stages.{len(STAGES) + 1}")
-        self._add("Flatten", self._add("GlobalAveragePool", x))
-        return self._serialised()
+        features = self._graph.add("Flatten", self._graph.add("GlobalAveragePool", x))
+        images = Port("images", np.uint8, ("n", "height", "width", 3))
+        found = {features: Port("features", np.float32, ("n", HEAD))}
+        return self._graph.content("efficientnet-lite0", [images], found)
 
     def _normalised(self, images: str) -> str:
         """(x − 127) / 128, channels first."""
-        x = self._add("Transpose", self._add("Cast", images, to=1), perm=[0, 3, 1, 2])
-        x = self._add("Sub", x, self._constant(np.float32(127)))
-        return self._add("Mul", x, self._constant(np.float32(1 / 128)))
+        x = self._graph.cast(images, np.float32)
+        x = self._graph.add("Transpose", x, perm=[0, 3, 1, 2])
+        x = self._graph.add("Sub", x, np.float32(127))
+        return self._graph.add("Mul", x, np.float32(1 / 128))
 
     def _block(self, x: str, name: str, expansion: int, stride: int, is_residual: bool) -> str:
         y = x if expansion == 1 else self._convolved(x, f"{name}.expand")
         y = self._convolved(y, f"{name}.depthwise", stride=stride, depthwise=True)
         y = self._convolved(y, f"{name}.project", clipped=False)
-        return self._add("Add", y, x) if is_residual else y
+        return self._graph.add("Add", y, x) if is_residual else y
 
     def _convolved(
         self, x: str, unit: str, *, stride: int = 1, depthwise: bool = False, clipped: bool = True
     ) -> str:
         """Kernels are rotated back by 180°, and padding is TensorFlow's."""
         kernels, biases = folded(self._weights, unit)
-        y = self._add(
+        y = self._graph.add(
             "Conv",
-            *(x, self._constant(kernels[:, :, ::-1, ::-1]), self._constant(biases)),
+            *(x, kernels[:, :, ::-1, ::-1], biases),
             auto_pad="SAME_UPPER",
             strides=[stride, stride],
             group=len(kernels) if depthwise else 1,
         )
         if not clipped:
             return y
-        ends = (self._constant(np.float32(end)) for end in (0, CEILING))
-        return self._add("Clip", y, *ends)
-
-    def _add(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        from onnx.helper import make_node
-
-        name = f"value{len(self._nodes)}"
-        self._nodes.append(make_node(kind, inputs, [name], **attributes))
-        return name
-
-    def _constant(self, values: NDArray[np.float32] | np.float32) -> str:
-        from onnx.numpy_helper import from_array
-
-        name = f"constant{len(self._constants)}"
-        self._constants.append(from_array(np.ascontiguousarray(values), name))
-        return name
-
-    def _serialised(self) -> bytes:
-        """The file's content; the last node's value is the features."""
-        from onnx import TensorProto
-        from onnx.helper import make_graph, make_model, make_opsetid, make_tensor_value_info
-
-        self._nodes[-1].output[0] = "features"
-        graph = make_graph(
-            self._nodes,
-            "efficientnet-lite0",
-            [make_tensor_value_info("images", TensorProto.UINT8, ["n", "height", "width", 3])],
-            [make_tensor_value_info("features", TensorProto.FLOAT, ["n", HEAD])],
-            self._constants,
-        )
-        model = make_model(graph, opset_imports=[make_opsetid("", OPSET)], ir_version=IR_VERSION)
-        content: bytes = model.SerializeToString(deterministic=True)
-        return content
+        return self._graph.add("Clip", y, np.float32(0), np.float32(CEILING))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 from torch import Tensor, nn
 
 from bittern.checks import check_count
+from bittern.io.onnx_graph import OnnxGraph
 from bittern.networks.base import Backbone
 from bittern.networks.convolution import NormalisedConvolution
 
@@ -31,6 +33,10 @@ class SmallNet(Backbone):
     def normalise(self, images: Tensor) -> Tensor:
         """(x − 128) / 64, which gives about unit variance."""
         return (images - 128.0) / 64.0
+
+    def onnx_normalise(self, graph: OnnxGraph, images: str) -> str:
+        """The same in an ONNX graph."""
+        return graph.add("Div", graph.add("Sub", images, np.float32(128)), np.float32(64))
 
 
 def _stage(n_in: int, n_middle: int, n_out: int) -> nn.Module:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 
 from bittern.checks import (
     Float32Array,
@@ -51,7 +51,7 @@ class Queries(NamedTuple):
     lengths: Float32Array  # (q,), squared
 
 
-class Quantiser(BaseEstimator, ABC):
+class Quantiser(TransformerMixin, BaseEstimator, ABC):
     """Keeps a few bytes of each vector, and estimates distances from full queries to them.
 
     A scikit-learn estimator: ``fit(X)`` learns from training rows, ``encode(X)`` gives the bytes of
@@ -60,6 +60,9 @@ class Quantiser(BaseEstimator, ABC):
     - ``metric="euclidean"``: the squared Euclidean distance;
     - ``"cosine"``: one minus the cosine, which is half the squared distance of unit vectors;
     - ``"inner-product"``: the negative product.
+
+    In a pipeline, ``transform(X)`` gives the vectors that the bytes stand for, so that the next
+    step sees what is left of the rows; ``score(X)`` says how much that is, for a grid search.
 
     Each method is a class in its own file.  :meth:`_learn` learns; :meth:`_payload` writes the
     bytes of residuals, which are rows minus their centre; :meth:`_values` reads them again as
@@ -100,6 +103,18 @@ class Quantiser(BaseEstimator, ABC):
         self._check_stored(stored)
         found = self._expanded(stored.bytes)
         return self.centres_[found.groups] + self._unprojected(found.vectors)
+
+    def transform(self, X: Any) -> Float32Array:
+        """The vectors ``(n, dim)`` that the bytes of rows stand for."""
+        return self.decode(self.encode(X))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean squared distance of rows from what their bytes stand for."""
+        lost = [
+            squared_float32(rows - self.transform(rows))
+            for rows in (self._rows(X[some]) for some in self._blocks_of(X))
+        ]
+        return -float(np.concatenate(lost).mean())
 
     def distances(self, queries: Any, stored: QuantisedCodes) -> Float32Array:
         """Estimated distances ``(n_queries, n)``, smaller being nearer."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 
-from bittern.codes import Codes
+from bittern.checks import check_choice
+from bittern.codes import BitOrder, Codes
 from bittern.data.steps import check_matrix
 from bittern.errors import InputError
-from bittern.hashing.base import Bits, CodeLearner, Rows, no_logits
+from bittern.hashing.base import Bits, CodeLearner, Rows, no_graph, no_logits
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph, Port
 
 Modality = Literal["images", "texts"]
+MODALITIES: tuple[Modality, Modality] = ("images", "texts")
 T = TypeVar("T")
 
 
@@ -65,6 +70,38 @@ class CrossModalHasher(CodeLearner):
         """
         return np.concatenate(list(self._by_block(self._logits, images, texts)))
 
+    def to_onnx(
+        self,
+        path: str | os.PathLike[str],
+        modality: Modality,
+        *,
+        bitorder: BitOrder = "big",
+        logits: bool = False,
+        dtype: str = "float32",
+    ) -> None:
+        """Write the hash function of ``"images"`` or of ``"texts"`` as an ONNX graph.
+
+        Its input has the name of the modality; else all is as in
+        :meth:`Hasher.to_onnx() <bittern.hashing.Hasher.to_onnx>`.
+        """
+        from bittern.hashing.onnx_files import HashFunctionGraph, write_onnx
+
+        self._check_fitted()
+        check_choice(modality, f"{self._title}: modality", MODALITIES)
+        if logits:
+            self._logits(self._blank(modality), modality)  # says so if the bits are not signs
+        drawn = self._onnx_logits if logits else self._onnx_bits
+        port = self._onnx_rows(modality, dtype)
+        function = HashFunctionGraph(
+            f"{self.name}-{modality}",
+            self._title,
+            self.n_stored_bits,
+            port,
+            partial(drawn, modality=modality),
+            logits,
+        )
+        write_onnx(function, path, bitorder)
+
     @abstractmethod
     def _fit(self, images: Rows, texts: Rows, targets: Targets | None) -> None:
         """Learn from checked pairs, and call :meth:`_keep`."""
@@ -76,6 +113,20 @@ class CrossModalHasher(CodeLearner):
     def _logits(self, rows: Rows, modality: Modality) -> Rows:
         """Numbers ``(n, n_bits)`` of such a block, whose signs are the bits."""
         raise InputError(no_logits(self._title))
+
+    def _onnx_bits(self, graph: OnnxGraph, rows: str, modality: Modality) -> str:
+        """The bits of rows in double precision, as :meth:`_bits`, in an ONNX graph."""
+        return graph.add("Greater", self._onnx_logits(graph, rows, modality), np.float64(0))
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str, modality: Modality) -> str:
+        """The logits of rows in double precision, as :meth:`_logits`, in an ONNX graph."""
+        raise InputError(no_graph(self._title))
+
+    def _onnx_rows(self, modality: Modality, dtype: str) -> Port:
+        """The input of the graph."""
+        from bittern.hashing.onnx_files import rows_port
+
+        return rows_port(modality, self._dim(modality), dtype, self._title)
 
     def _checked(self, rows: Any, modality: Modality) -> Any:
         """Dense rows of one modality; sparse rows become dense."""
@@ -107,7 +158,11 @@ class CrossModalHasher(CodeLearner):
         modality: Modality = "images" if texts is None else "texts"
         rows = images if texts is None else texts
         for part in self._blocks(rows, self._dim(modality)):
-            yield compute(self._fitting(part, modality), modality)
+            yield compute(self._ready(part, modality), modality)
+
+    def _ready(self, part: Any, modality: Modality) -> Any:
+        """Checked rows in double precision, in which bits are decided."""
+        return self._fitting(part, modality).astype(np.float64, copy=False)
 
     def _fitting(self, part: Any, modality: Modality) -> Any:
         """Checked rows of the dimension that the method was fitted on."""

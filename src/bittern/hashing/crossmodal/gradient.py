@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from bittern.checks import PositionArray, check_number
 from bittern.errors import InputError
 from bittern.hashing.base import Rows
-from bittern.hashing.crossmodal.base import CrossModalHasher, Modality
+from bittern.hashing.crossmodal.base import MODALITIES, CrossModalHasher, Modality
 from bittern.hashing.deep.hasher import GradientHasher, GradientTraining
 from bittern.hashing.deep.images import VECTOR_NETWORKS, check_images
 from bittern.hashing.targets import Targets
+from bittern.io.onnx_graph import OnnxGraph, Port
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from bittern.hashing.deep.layers import PairNetwork
     from bittern.hashing.deep.training import PairInputs
 
-MODALITIES: tuple[Modality, Modality] = ("images", "texts")
 OF_NETWORKS = ("network", "hidden", "n_anchors", "dropout", "precision", "learning_rate")
 OF_IMAGE_NETWORKS = ("image_size", "frozen", "augment", "cache", "mirror", "trunk_rate")
 
@@ -113,6 +113,15 @@ class GradientPairHasher(GradientTraining, CrossModalHasher):
     def _logits(self, rows: Rows, modality: Modality) -> Rows:
         return self._hasher(modality)._logits(rows)
 
+    def _onnx_logits(self, graph: OnnxGraph, rows: str, modality: Modality) -> str:
+        return self._hasher(modality)._onnx_logits(graph, rows)
+
+    def _onnx_bits(self, graph: OnnxGraph, rows: str, modality: Modality) -> str:
+        return self._hasher(modality)._onnx_bits(graph, rows)
+
+    def _onnx_rows(self, modality: Modality, dtype: str) -> Port:
+        return self._hasher(modality)._onnx_rows(modality, dtype)
+
     def _relaxed(self, logits: Any, gains: Tensor, t: float) -> Tensor:
         images, texts = logits
         n = len(images)
@@ -200,6 +209,11 @@ class GradientPairHasher(GradientTraining, CrossModalHasher):
             return super()._checked(rows, modality)
         self._import_torch()
         return check_images(rows, part._title, any_shape=part._is_own_module)
+
+    def _ready(self, part: Any, modality: Modality) -> Any:
+        if self._hasher(modality)._takes_vectors:
+            return super()._ready(part, modality)
+        return self._fitting(part, modality)
 
     def _fitting(self, part: Any, modality: Modality) -> Any:
         hasher = self._hasher(modality)

@@ -13,8 +13,15 @@ from bittern.hashing.base import Rows
 from bittern.hashing.crossmodal.base import CrossModalHasher, Modality
 from bittern.hashing.discrete_codes import RidgeMap
 from bittern.hashing.itq_cca import LEAST_CORRELATION, equal_scales
-from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
-from bittern.hashing.linear import margins, principal_axes
+from bittern.hashing.kernel_maps import (
+    choose_anchors,
+    gaussian,
+    mean_square,
+    onnx_gaussian,
+    square_distances,
+)
+from bittern.hashing.linear import margins, onnx_margins, principal_axes
+from bittern.io.onnx_graph import OnnxGraph
 
 RIDGES = {"linear": 0.1, "rbf": 1e-3}  # kernels, and the best ridge on held-out training rows
 
@@ -34,6 +41,12 @@ class ProjectionHasher(CrossModalHasher):
         if "anchors" in f:
             rows = gaussian(rows, f["anchors"], float(f["width"]))
         return margins(rows, f["mean"], f["projection"], f.get("intercept"))
+
+    def _onnx_logits(self, graph: OnnxGraph, rows: str, modality: Modality) -> str:
+        f = self.image_function_ if modality == "images" else self.text_function_
+        if "anchors" in f:
+            rows = onnx_gaussian(graph, rows, f["anchors"], float(f["width"]))
+        return onnx_margins(graph, rows, f["mean"], f["projection"], f.get("intercept"))
 
 
 @dataclass(frozen=True, eq=False)

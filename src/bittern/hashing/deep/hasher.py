@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import (
     Float32Array,
+    Float64Array,
     PositionArray,
     check_choice,
     check_count,
@@ -25,6 +26,7 @@ from bittern.errors import InputError
 from bittern.extras import LITE0_WEIGHTS, import_extra
 from bittern.hashing.base import CodeLearner, Hasher, Rows
 from bittern.hashing.deep.images import VECTOR_NETWORKS, ImageInputs, check_images, image_logits
+from bittern.hashing.deep.network_graph import NetworkGraph
 from bittern.hashing.kernel_maps import choose_anchors, gaussian, mean_square, square_distances
 from bittern.hashing.targets import Targets
 
@@ -270,7 +272,7 @@ class GradientTraining(CodeLearner):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GradientHasher(GradientTraining, Hasher):
+class GradientHasher(NetworkGraph, GradientTraining, Hasher):
     """Bits are the signs of a network's logits; training minimises an objective over batches.
 
     In a batch, every row is a query for all the others.  ``network`` is one of
@@ -364,14 +366,14 @@ class GradientHasher(GradientTraining, Hasher):
     def _relaxed(self, logits: Tensor, gains: Tensor, t: float) -> Tensor:
         return self._ranking(logits, gains, t)
 
-    def _logits(self, X: Rows) -> Float32Array:
+    def _logits(self, X: Rows) -> Rows:
         """Layers on vectors in NumPy, so that saved models encode without PyTorch."""
         if not self._takes_vectors:
             return self._forward(X)
         rows, state = self._scaled(X), self.state_
         if self.network == "mlp":
             rows = np.maximum(rows @ state["trunk.1.weight"].T + state["trunk.1.bias"], 0)
-        logits: Float32Array = rows @ state["hash.weight"].T + state["hash.bias"]
+        logits: Rows = rows @ state["hash.weight"].T + state["hash.bias"]
         return logits
 
     def _forward(self, X: Rows) -> Float32Array:
@@ -398,7 +400,7 @@ class GradientHasher(GradientTraining, Hasher):
         if not self._takes_vectors:
             inputs = ImageInputs(X, train, network, self.augment, seed, self.cache, self._title)
             return network, inputs
-        rows = self._scaled(X[train])
+        rows = self._scaled(X[train]).astype(np.float32)
         if self.start == "itq":
             network.hash.weight.data = to_tensor(itq_weights(rows, self.n_bits, self.random_state))
         return network, VectorInputs(to_tensor(rows), self._noise)
@@ -434,10 +436,10 @@ class GradientHasher(GradientTraining, Hasher):
         spread = float(np.sqrt(rows.var(axis=0, dtype=np.float64).mean()))
         self.scale_ = 1 / spread if spread > 0 else 1.0
 
-    def _scaled(self, X: Rows) -> Float32Array:
-        """Rows in the format of the first layer."""
+    def _scaled(self, X: Rows) -> Float64Array:
+        """Inputs of the first layer: rows, or their kernels with the anchors."""
         rows = gaussian(X, self.anchors_, self.width_) if self.network == "kernel" else X
-        scaled: Float32Array = ((rows - self.mean_) * self.scale_).astype(np.float32)
+        scaled: Float64Array = (rows - self.mean_) * self.scale_
         return scaled
 
     def _network_input(self, X: Rows) -> Tensor:
@@ -463,6 +465,9 @@ class GradientHasher(GradientTraining, Hasher):
                 f"got {shape}."
             )
         return images
+
+    def _ready(self, X: Any) -> Any:
+        return super()._ready(X) if self._takes_vectors else self._checked(X)
 
     def _blank(self) -> NDArray[Any]:
         if self._takes_vectors:
