@@ -83,7 +83,7 @@ class Index(ABC):
             rows, distances = small.find_nearest(words, self._items.words, allowed, k)
         else:
             rows, distances = self._nearest(words, k, allowed, n_threads)
-        return Hits(self._ids_of(rows), distances)
+        return Hits.of_index(self._ids_of(rows), distances)
 
     def within(
         self,
@@ -106,7 +106,7 @@ class Index(ABC):
             offsets, rows, distances = small.find_within(words, self._items.words, allowed, radius)
         else:
             offsets, rows, distances = self._within(words, radius, allowed, n_threads)
-        return Hits(self._ids_of(rows), distances, offsets)
+        return Hits.of_index(self._ids_of(rows), distances, offsets)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to one file; an interrupted write leaves the old file untouched."""

@@ -202,7 +202,8 @@ def with_room(found, n, more):
         return found
     size = max(n + more, 2 * found.rows.shape[0])
     cells, rows = np.empty(size, np.int32), np.empty(size, np.int64)
-    cells[:n], rows[:n] = found.cells[:n], found.rows[:n]
+    for i in range(n):
+        cells[i], rows[i] = found.cells[i], found.rows[i]
     return WithinSoFar(found.counts, cells, rows)
 
 
@@ -227,15 +228,24 @@ def sorted_with_rest(queries, words, late, first, allowed, found, n):
             distance = distance_to_row(queries, q, words, late, row)
             if allowed.shape[0] == 0 or allowed[row]:
                 n = _append(found, n, q, row, distance)
-    sizes, places, place = found.counts.sum(axis=1), found.counts.reshape(-1), 0
-    for cell in range(places.shape[0]):
-        places[cell], place = place, place + places[cell]
+    return _sorted(found, n)
+
+
+@njit(cache=True, nogil=True)
+def _sorted(found, n):
+    """Sizes, rows and distances of the entries, by query, distance and row."""
+    places, n_distances, place = found.counts, found.counts.shape[1], 0
+    sizes = np.zeros(places.shape[0], np.int64)
+    for q in range(places.shape[0]):
+        for d in range(n_distances):
+            sizes[q] += places[q, d]
+            places[q, d], place = place, place + places[q, d]
     rows, distances = np.empty(n, np.int64), np.empty(n, np.int32)
     for i in range(n):
-        cell = found.cells[i]
-        place = places[cell]
-        rows[place], distances[place] = found.rows[i], cell % found.counts.shape[1]
-        places[cell] = place + 1
+        q, d = found.cells[i] // n_distances, found.cells[i] % n_distances
+        place = places[q, d]
+        rows[place], distances[place] = found.rows[i], d
+        places[q, d] = place + 1
     return sizes, rows, distances
 
 

@@ -72,14 +72,14 @@ def find_nearest(queries, words, late, tiles, allowed, k, rows, distances):
     sums = np.empty((TOGETHER, TILE), np.uint8)
     limits = np.zeros(TOGETHER, np.uint8)
     step = max(1, NEARBY // (tiles.shape[1] * TILE))
-    for near in range(0, tiles.shape[0], step):
-        far = min(tiles.shape[0], near + step)
+    for first in range(0, tiles.shape[0], step):
+        last = min(tiles.shape[0], first + step)
         for group in range(lookups.shape[0]):
             q = group * TOGETHER
             width = min(TOGETHER, queries.shape[0] - q)
             for j in range(width):
                 limits[j] = _limit(nearest.bounds[q + j] - 1)
-            for t in range(near, far):
+            for t in range(first, last):
                 hit = _sum_tile(tiles, t, lookups, group, limits, sums)
                 for j in range(width if hit else 0):
                     if hit & (1 << j) and nearest.bounds[q + j] > 0:
@@ -100,12 +100,12 @@ def find_within(queries, words, late, tiles, allowed, radius):
     sums = np.empty((TOGETHER, TILE), np.uint8)
     limits = np.full(TOGETHER, _limit(radius), np.uint8)
     step = max(1, NEARBY // (tiles.shape[1] * TILE))
-    for near in range(0, tiles.shape[0], step):
-        far = min(tiles.shape[0], near + step)
+    for first in range(0, tiles.shape[0], step):
+        last = min(tiles.shape[0], first + step)
         for group in range(lookups.shape[0]):
             q = group * TOGETHER
             width = min(TOGETHER, queries.shape[0] - q)
-            for t in range(near, far):
+            for t in range(first, last):
                 hit = _sum_tile(tiles, t, lookups, group, limits, sums)
                 for j in range(width if hit else 0):
                     if hit & (1 << j):
