@@ -15,6 +15,7 @@ N, FEWEST = 6000, 4096  # codes, and how many are scanned in any case
 @pytest.fixture(autouse=True)
 def few_codes_have_tables_too(monkeypatch):
     monkeypatch.setattr(multi_index, "FEWEST", FEWEST)
+    monkeypatch.setattr(multi_index, "OVERHEAD", 0.0)
 
 
 def random_bits(n, n_bits, random_state=0):

@@ -75,7 +75,7 @@ class MultiIndex(Index):
     def _nearest(
         self, queries: Words, k: int, allowed: Mask | None, n_threads: int | None
     ) -> Nearest:
-        if self._scan_is_best(k, allowed):
+        if self._scan_is_best(len(queries), k, allowed):
             return self._scanning().nearest(queries, k, allowed, n_threads)
         from bittern.kernels import multi_index as kernels
 
@@ -87,8 +87,11 @@ class MultiIndex(Index):
             out = rows[block], distances[block], trial.is_done[block], trial.costs[block]
             kernels.find_nearest(queries[block], trial.searched, k, trial.scan_cost, *out)
 
-        for part in trial.parts():
-            run_blocks(work, query_blocks(part, k, n_threads), n_threads)
+        if len(queries) == 1:
+            work(slice(0, 1))
+        else:
+            for part in trial.parts():
+                run_blocks(work, query_blocks(part, k, n_threads), n_threads)
         if not trial.is_done.all():
             rest = ~trial.is_done
             rows[rest], distances[rest] = self._scanning().nearest(
@@ -113,6 +116,11 @@ class MultiIndex(Index):
             )
             return sizes, keys & kernels.ROW, (keys >> kernels.ROW_BITS).astype(np.int32)
 
+        if len(queries) == 1:
+            _, found, apart = work(slice(0, 1))
+            if trial.is_done[0]:
+                return np.array((0, len(found))), found, apart
+            return self._scanning().within(queries, radius, allowed, n_threads)
         answers: list[tuple[Any, Within]] = [
             (part, join_blocks(work, query_blocks(part, 1, n_threads), n_threads))
             for part in trial.parts()
@@ -139,10 +147,12 @@ class MultiIndex(Index):
         if arrays:
             self._tables = _restored(arrays, self._items.words, self.n_bits)
 
-    def _scan_is_best(self, k: int, allowed: Mask | None) -> bool:
-        """Whether too few codes are allowed for the tables to pay off."""
+    def _scan_is_best(self, n_queries: int, k: int, allowed: Mask | None) -> bool:
+        """Whether too few codes are allowed, or a scan too short, for the tables to pay off."""
         n_allowed = len(self) if allowed is None else int(np.count_nonzero(allowed))
-        return n_allowed < max(FEWEST, 16 * k)
+        if n_allowed < max(FEWEST, 16 * k):
+            return True
+        return n_queries * self._scan_to_ask().cost(self._items.parts[0], k) < 5 * OVERHEAD
 
     def _tables_may_pay(self, n_queries: int, radius: int, allowed: Mask | None) -> bool:
         """Whether evenly spread codes would be found sooner by tables than by a scan.
@@ -203,10 +213,13 @@ class _Trial:
     def parts(self) -> Iterator[slice]:
         """A few queries, then the others, unless a scan would have been cheaper for the first."""
         n = len(self.is_done)
-        first = SAMPLE if n > 2 * SAMPLE else n
+        if n <= 2 * SAMPLE:
+            yield slice(0, n)
+            return
+        first = SAMPLE
         yield slice(0, first)
         cost = self.costs[:first].mean() + (1 - self.is_done[:first].mean()) * self.scan_cost
-        if first < n and cost < WORTH * self.scan_cost:
+        if cost < WORTH * self.scan_cost:
             yield slice(first, n)
 
 
