@@ -5,6 +5,7 @@ from itertools import pairwise
 from operator import add
 
 import numpy as np
+import pytest
 from by_hand import (
     EXCLUDED,
     GROUND_TRUTHS,
@@ -38,6 +39,7 @@ def test_shards_of_codes_add_up_to_the_whole(name, n_bits, cuts, excluded):
         if stop > start
     ]
     assert_identical(reduce(add, shards), whole)
+    assert_identical(sum(shards), whole)
 
 
 @given(st.sampled_from([*GROUND_TRUTHS]), st.sampled_from(KINDS), splits, st.booleans())
@@ -100,3 +102,12 @@ def test_unretrieved_items_add_up_too():
     b = TieProfile.from_hits([[0]], [[1]], truth.shard(2, 4))
     assert (a + b).n_relevant.tolist() == [3]
     assert (a + b).relevant.sum() == 1
+
+
+def test_only_the_zero_of_sum_can_be_added():
+    queries, database = random_codes(12)
+    profile = TieProfile.from_codes(queries, database, next(iter(GROUND_TRUTHS.values()))())
+    assert 0 + profile is profile
+    for other in (1, False, 0.0, None):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            other + profile

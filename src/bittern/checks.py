@@ -34,16 +34,16 @@ def check_type(value: Any, kind: type, name: str) -> None:
 
 def check_count(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
     """``value`` as an int within [least, most]; booleans and fractions are errors."""
-    bound = f"at least {least}" if most is None else f"between {least} and {most}"
     try:
-        count = operator.index(value)
+        count = None if isinstance(value, bool | np.bool_) else operator.index(value)
     except TypeError:
         count = None
-    if count is None or isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} must be a whole number {bound}, got {value!r}.")
-    if count < least or (most is not None and count > most):
+    if count is not None and count >= least and (most is None or count <= most):
+        return count
+    bound = f"at least {least}" if most is None else f"between {least} and {most}"
+    if count is not None:
         raise InputError(f"{name} must be {bound}, got {count}.")
-    return count
+    raise InputError(f"{name} must be a whole number {bound}, got {value!r}.")
 
 
 def check_number(

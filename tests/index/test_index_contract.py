@@ -1,24 +1,29 @@
 """What every exact index promises: its answers are those of the linear scan, in the same order."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from linear_scan import clustered, nearest, within
 
 import bittern as bt
-from bittern.index import INDEXES, multi_index, scans
+from bittern.index import INDEXES, growing_array, multi_index, scans
 
 LENGTHS = [1, 12, 48, 64, 65, 100, 128, 256, 300]
 
 
-@pytest.fixture(params=["flat", "flat without AVX2", "multi", "multi by tables"])
+@pytest.fixture(params=["flat by words", "flat by look-ups", "multi", "multi by tables"])
 def kind(request, monkeypatch):
     """Every exact index, and the ways it may take."""
-    if request.param == "flat without AVX2":
+    if request.param == "flat by words":
         monkeypatch.setattr(scans, "scan_for", lambda n_bits: scans.PortableScan())
+    if request.param == "flat by look-ups":
+        monkeypatch.setattr(scans, "counts_bits_of_registers", lambda: False)
     if request.param == "multi by tables":  # however few codes there are, and whatever it costs
         monkeypatch.setattr(multi_index, "FEWEST", 1)
         monkeypatch.setattr(scans.Scan, "cost", lambda *_: 1e15)
         monkeypatch.setattr(multi_index.MultiIndex, "_scan_is_best", lambda *_: False)
+        monkeypatch.setattr(multi_index.MultiIndex, "_tables_may_pay", lambda *_: True)
     return INDEXES[request.param.split()[0]]
 
 
@@ -337,3 +342,26 @@ def test_ids_in_any_order_are_found_however_they_came():
         if step % 10 == 9:
             assert index.ids.tolist() == list(known)
             np.testing.assert_array_equal(index.codes.to_bits(), list(known.values()))
+
+
+@pytest.mark.parametrize("n_bits", [64, 100])
+def test_codes_added_to_many_are_found_while_they_are_late(kind, n_bits, monkeypatch):
+    monkeypatch.setattr(growing_array, "LARGE", 256)
+    bits, queries = bits_of(700, n_bits), bits_of(5, n_bits, 3)
+    ids = np.concatenate([np.arange(640) * 2, 1279 + np.arange(60)])
+    index, allowed, n_late = kind(codes_of(bits[:640]), ids=ids[:640]), np.ones(700, bool), []
+    index.search(codes_of(queries), 1)
+    for first, last in pairwise([640, 641, 643, 648, 649, 650, 657, 687, 700]):
+        index.add(codes_of(bits[first:last]))
+        n_late.append(len(index._items.parts[1]))
+        index.remove(ids[[first - 100, first]])  # the second is of the latest rows
+        allowed[[first - 100, first]] = False
+        for found, rows in (
+            (index.search(codes_of(queries), 9), nearest(queries, bits[:last], 9, allowed[:last])),
+            (index.within(codes_of(queries), 9), within(queries, bits[:last], 9, allowed[:last])),
+        ):
+            wanted = [[(int(ids[row]), distance) for row, distance in line] for line in rows]
+            assert found.to_lists() == wanted
+    assert n_late == [1, 3, 8, 9, 10, 0, 0, 0]  # at most one in 64 of the first
+    assert index.ids.tolist() == ids[allowed].tolist()
+    np.testing.assert_array_equal(index.codes.to_bits(), bits[allowed])

@@ -15,6 +15,7 @@ N, FEWEST = 6000, 4096  # codes, and how many are scanned in any case
 @pytest.fixture(autouse=True)
 def few_codes_have_tables_too(monkeypatch):
     monkeypatch.setattr(multi_index, "FEWEST", FEWEST)
+    monkeypatch.setattr(multi_index, "OVERHEAD", 0.0)
 
 
 def random_bits(n, n_bits, random_state=0):
@@ -121,8 +122,10 @@ def test_a_large_k_of_spread_codes_is_scanned():
     index = bt.MultiIndex(database)
     tables, is_done = index._up_to_date(None), np.ones(1, bool)
     out = np.empty((1, 300), np.int64), np.empty((1, 300), np.int32), is_done, np.empty(1)
-    searched = Searched(database.words, N, tables, flat_index.EVERYTHING)
-    kernels.find_nearest(database.words[:1], searched, 300, index._scanning().cost(300), *out)
+    searched = Searched(database.words, database.words[:0], N, tables, flat_index.EVERYTHING)
+    kernels.find_nearest(
+        database.words[:1], searched, 300, index._scan_to_ask().cost(database.words, 300), *out
+    )
     assert not is_done[0]
 
 

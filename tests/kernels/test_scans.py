@@ -11,10 +11,6 @@ from bittern.kernels.multi_index import Searched
 NONE = np.empty(0, bool)
 
 
-def packed(words):
-    return words.astype("<u8").view(np.uint8)
-
-
 def random_words(rng, n, n_words):
     """Words near one another, so that there are ties and near items."""
     few = rng.integers(0, 2**64, (5, n_words), dtype=np.uint64)
@@ -22,34 +18,17 @@ def random_words(rng, n, n_words):
     return few[rng.integers(0, 5, n)] ^ np.bitwise_xor.reduce(turned, axis=2)
 
 
-def nearest_by(module, queries, words, allowed, k):
-    found = scan.nothing_yet(len(queries), k, 64 * words.shape[1], len(words))
-    if module is scan_avx2:
-        lookups, laid = scan_avx2.lookups_of(packed(queries)), scan_avx2.tiles_of(packed(words))
-        scan_avx2.find_nearest(queries, lookups, words, laid, allowed, k, found)
-    else:
-        scan.find_nearest(queries, len(words), scan.blocks_of(words), allowed, k, found)
+def searched(module, words, n_first):
+    """The rows in two arrays, and whole blocks of the first of them."""
+    first, late = np.split(words, [n_first])
+    laid = scan.blocks_of(first) if module is scan else scan_avx2.tiles_of(first.view(np.uint8))
+    return first, late, laid
+
+
+def nearest_by(module, queries, given, allowed, k):
     out = np.full((len(queries), k), -7), np.full((len(queries), k), -7, np.int32)
-    scan.put_in_order(found, k, *out)
+    module.find_nearest(queries, *given, allowed, k, *out)
     return out
-
-
-def within_by(module, queries, words, allowed, radius):
-    def find(places, rows, distances):
-        if module is scan_avx2:
-            lookups, laid = scan_avx2.lookups_of(packed(queries)), scan_avx2.tiles_of(packed(words))
-            rest = radius, allowed, places, rows, distances
-            scan_avx2.find_within(queries, lookups, words, laid, *rest)
-        else:
-            laid = scan.blocks_of(words)
-            scan.find_within(queries, len(words), laid, radius, allowed, places, rows, distances)
-
-    places = np.zeros((len(queries), radius + 1), np.int64)
-    find(places, np.empty(0, np.int64), np.empty(0, np.int32))
-    sizes = places.sum(axis=1)
-    rows, distances = np.empty(sizes.sum(), np.int64), np.empty(sizes.sum(), np.int32)
-    find((np.cumsum(places) - places.ravel()).reshape(places.shape), rows, distances)
-    return sizes, rows, distances
 
 
 MODULES = [scan, *([scan_avx2] if registers.has_avx2() else [])]
@@ -58,33 +37,35 @@ MODULES = [scan, *([scan_avx2] if registers.has_avx2() else [])]
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 @pytest.mark.parametrize("n_words", [1, 2, 4])
 @pytest.mark.parametrize("has_filter", [False, True])
-def test_scans_equal_their_twin(module, n_words, has_filter):
+@pytest.mark.parametrize("n_first", [700, 640, 600, 100])
+def test_scans_equal_their_twin(module, n_words, has_filter, n_first):
     rng = np.random.default_rng(n_words)
     words, queries = np.split(random_words(rng, 704, n_words), [700])
     allowed = rng.random(700) < 0.6 if has_filter else NONE
+    given = searched(module, words, n_first)
     for k in (1, 30, 300):
         wanted = np.empty((4, k), np.int64), np.empty((4, k), np.int32)
         scan_reference.find_nearest(queries, words, allowed, k, *wanted)
-        found = nearest_by(module, queries, words, allowed, k)
+        found = nearest_by(module, queries, given, allowed, k)
         np.testing.assert_array_equal(found[0], wanted[0])
         np.testing.assert_array_equal(found[1], wanted[1])
     for radius in (0, 6, 64 * n_words):
         wanted = scan_reference.find_within(queries, words, allowed, radius)
-        found = within_by(module, queries, words, allowed, radius)
+        found = module.find_within(queries, *given, allowed, radius)
         for ours, theirs in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(ours, theirs)
     assert len(wanted[1]) >= 4 * 300  # not vacuous
 
 
 @pytest.mark.parametrize("n_words", [1, 2, 3])
-@pytest.mark.parametrize("n_built", [700, 500])
-def test_tables_of_segments_equal_the_same_twin(n_words, n_built):
+@pytest.mark.parametrize(("n_built", "n_first"), [(700, 700), (500, 700), (500, 600)])
+def test_tables_of_segments_equal_the_same_twin(n_words, n_built, n_first):
     rng = np.random.default_rng(n_words)
     words, queries = np.split(random_words(rng, 704, n_words), [700])
     tables = build(words[:n_built], 64 * n_words, 4)
     is_done, costs = np.zeros(4, bool), np.zeros(4)
     for allowed in (NONE, rng.random(700) < 0.6):
-        given = queries, Searched(words, n_built, tables, allowed)
+        given = queries, Searched(*np.split(words, [n_first]), n_built, tables, allowed)
         wanted = np.empty((4, 30), np.int64), np.empty((4, 30), np.int32)
         found = np.empty((4, 30), np.int64), np.empty((4, 30), np.int32)
         scan_reference.find_nearest(queries, words, allowed, 30, *wanted)
@@ -105,7 +86,7 @@ def test_a_search_that_costs_too_much_says_so():
     words = random_words(np.random.default_rng(0), 700, 1)
     tables, is_done, costs = build(words, 64, 4), np.ones(2, bool), np.zeros(2)
     out = np.empty((2, 30), np.int64), np.empty((2, 30), np.int32)
-    searched = Searched(words, 700, tables, NONE)
+    searched = Searched(words, words[:0], 700, tables, NONE)
     multi_index.find_nearest(words[:2], searched, 30, 50.0, *out, is_done, costs)
     assert not is_done.any()
     assert costs.max() <= 50.0 + multi_index.LOOKUP + multi_index.CANDIDATE * 700

@@ -72,7 +72,7 @@ class Index(ABC):
         """
         k = check_count(k, f"{self._title}: k")
         self._check_queries(queries)
-        n_threads = available_threads(n_threads)
+        _check_threads(n_threads)
         allowed, n_allowed = self._items.allowed(where, self._title)
         k = min(k, n_allowed)
         if k == 0 or len(queries) == 0:
@@ -83,7 +83,7 @@ class Index(ABC):
             rows, distances = small.find_nearest(words, self._items.words, allowed, k)
         else:
             rows, distances = self._nearest(words, k, allowed, n_threads)
-        return Hits(self._ids_of(rows), distances)
+        return Hits.of_index(self._ids_of(rows), distances)
 
     def within(
         self,
@@ -96,7 +96,7 @@ class Index(ABC):
         """All items at most ``radius`` from each query; ``where`` as in :meth:`search`."""
         radius = check_count(radius, f"{self._title}: radius", least=0)
         self._check_queries(queries)
-        n_threads = available_threads(n_threads)
+        _check_threads(n_threads)
         allowed, n_allowed = self._items.allowed(where, self._title)
         if n_allowed == 0 or len(queries) == 0:
             none = np.empty(0, np.int64), np.empty(0, np.int32)
@@ -106,7 +106,7 @@ class Index(ABC):
             offsets, rows, distances = small.find_within(words, self._items.words, allowed, radius)
         else:
             offsets, rows, distances = self._within(words, radius, allowed, n_threads)
-        return Hits(self._ids_of(rows), distances, offsets)
+        return Hits.of_index(self._ids_of(rows), distances, offsets)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to one file; an interrupted write leaves the old file untouched."""
@@ -193,7 +193,7 @@ class Index(ABC):
 
     def _is_small(self, queries: Words) -> bool:
         """Whether NumPy answers these queries before the kernels would be loaded."""
-        return self.is_exact and small.is_small_scan(queries, self._items.words, small.SCANS)
+        return self.is_exact and small.is_small_scan(queries, self._items.parts[0], small.SCANS)
 
     def _check_queries(self, queries: Codes) -> None:
         check_type(queries, Codes, f"{self._title}: queries")
@@ -207,8 +207,9 @@ class Index(ABC):
             )
 
     def _ids_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        ids = self._items.ids[rows]
-        ids[rows == NONE] = NONE
+        ids = self._items.ids_at(rows)
+        if not self.is_exact:
+            ids[rows == NONE] = NONE
         return ids
 
     @property
@@ -218,4 +219,9 @@ class Index(ABC):
 
 def _writeable(codes: Codes) -> Words:
     """The words, copied if they are read-only: kernels would be compiled again for such arrays."""
-    return np.require(codes.words, requirements="W")
+    return codes.words if codes.words.flags.writeable else codes.words.copy()
+
+
+def _check_threads(n_threads: int | None) -> None:
+    if n_threads is not None:
+        available_threads(n_threads)

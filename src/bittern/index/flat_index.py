@@ -58,7 +58,7 @@ class FlatIndex(Index):
 
         if self._scan is None:
             self._scan = scan_for(self.n_bits)
-        self._scan.update(self._items.words, self.n_bits)
+        self._scan.update(*self._items.parts, self.n_bits)
         return self._scan
 
 

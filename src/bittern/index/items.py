@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import LARGEST_ID, check_array, check_ids, check_new_ids
 from bittern.errors import InputError
+from bittern.index.growing_array import GrowingArray
 
 Array = TypeVar("Array", bound=NDArray[Any])
 RECENT = 1024  # ids that are looked up one by one before all are sorted again
@@ -42,9 +43,8 @@ class IndexedItems:
         self.n_bits = 0
         self.n_alive = 0
         self.next_id = 0
-        self._n = 0
-        self._words: NDArray[Any] = np.empty((0, 0), np.uint64)
-        self._ids: NDArray[np.int64] = np.empty(0, np.int64)
+        self._words = GrowingArray(np.empty((0, 0), np.uint64))
+        self._ids = GrowingArray(np.empty(0, np.int64))
         self._dead: NDArray[np.bool_] | None = None
         self._are_ascending = True  # ids; if so, a binary search finds them
         self._order: NDArray[np.int64] = np.empty(0, np.int64)  # of the first rows, by id
@@ -53,22 +53,36 @@ class IndexedItems:
     @property
     def words(self) -> NDArray[Any]:
         """Codes of all rows, ``(n_rows, n_words)``."""
-        return self._words[: self._n]
+        return self._words.whole
+
+    @property
+    def parts(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Codes of the first rows, and of the few that were added since."""
+        return self._words.parts
 
     @property
     def ids(self) -> NDArray[np.int64]:
         """Ids of all rows."""
-        return self._ids[: self._n]
+        return self._ids.whole
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, removed ones too."""
+        return len(self._ids)
+
+    def ids_at(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The ids of some rows."""
+        return self._ids.take(rows)
 
     @property
     def alive(self) -> NDArray[np.bool_] | None:
         """Which rows are not removed; None if none is removed."""
-        return None if self._dead is None else ~self._dead[: self._n]
+        return None if self._dead is None else ~self._dead[: self.n_rows]
 
     def living(self, array: Array) -> Array:
         """The entries of rows that are not removed; a read-only view if none is removed."""
         if self._dead is not None:
-            return array[~self._dead[: self._n]]  # type: ignore[return-value]
+            return array[~self._dead[: self.n_rows]]  # type: ignore[return-value]
         view = array.view()
         view.flags.writeable = False
         return view
@@ -76,16 +90,16 @@ class IndexedItems:
     def append(self, codes: Rows, ids: ArrayLike | None, owner: str) -> None:
         """Add rows at the end; without ids, continue from the largest so far."""
         new = self._counted_on(len(codes), owner) if ids is None else self._fresh(ids, codes, owner)
-        n, self.n_bits = self._n + len(codes), codes.n_bits
-        if self._n == 0:
-            self._words, self._ids = np.require(codes.words, requirements="W"), new
+        n, self.n_bits = self.n_rows, codes.n_bits
+        if n == 0:
+            self._words, self._ids = GrowingArray(codes.words), GrowingArray(new)
         else:
-            self._reserve(n)
-            self._words[self._n : n], self._ids[self._n : n] = codes.words, new
-        if self._dead is not None and n > len(self._dead):
-            self._dead = np.concatenate([self._dead, np.zeros(n, np.bool_)])
-        self._remember(new)
-        self._n, self.n_alive = n, self.n_alive + len(codes)
+            self._words.append(codes.words)
+            self._ids.append(new)
+        if self._dead is not None and self.n_rows > len(self._dead):
+            self._dead = np.concatenate([self._dead, np.zeros(self.n_rows, np.bool_)])
+        self._remember(new, n)
+        self.n_alive += len(codes)
         self.next_id = max(self.next_id, int(new.max(initial=-1)) + 1)
 
     def adopt(self, codes: Rows, ids: NDArray[Any], owner: str) -> None:
@@ -93,8 +107,8 @@ class IndexedItems:
         if ids.dtype != np.int64 or ids.shape != (len(codes),) or not _ascend(ids):
             self.append(codes, ids, owner)
             return
-        self.n_bits, self._n, self.n_alive = codes.n_bits, len(codes), len(codes)
-        self._words, self._ids = np.require(codes.words, requirements="W"), ids
+        self.n_bits, self.n_alive = codes.n_bits, len(codes)
+        self._words, self._ids = GrowingArray(codes.words), GrowingArray(ids)
         self.next_id = int(ids[-1]) + 1 if len(ids) else 0
 
     def remove(self, ids: ArrayLike, owner: str) -> bool:
@@ -106,26 +120,26 @@ class IndexedItems:
         if len(rows) == 0:
             return False
         if self._dead is None:
-            self._dead = np.zeros(self._n, np.bool_)
+            self._dead = np.zeros(self.n_rows, np.bool_)
         self._dead[rows] = True
         self.n_alive -= len(rows)
-        return 2 * self.n_alive < self._n and self.compact()
+        return 2 * self.n_alive < self.n_rows and self.compact()
 
     def compact(self) -> bool:
         """Drop removed rows; True if there were any."""
         if self._dead is None:
             return False
-        alive = ~self._dead[: self._n]
-        self._words, self._ids = self.words[alive], self.ids[alive]
-        self._n, self._dead = self.n_alive, None
+        alive = ~self._dead[: self.n_rows]
+        self._words, self._ids = GrowingArray(self.words[alive]), GrowingArray(self.ids[alive])
+        self._dead = None
         self._order, self._recent = np.empty(0, np.int64), {}
         self._are_ascending = True
-        self._remember(self._ids, before=0)
+        self._remember(self.ids, 0)
         return True
 
     def rows_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The row of each id, -1 for an unknown one."""
-        if self._n == 0:
+        if self.n_rows == 0:
             return np.full(len(ids), -1, np.int64)
         rows = self._ascending_rows(ids) if self._are_ascending else self._ordered_rows(ids)
         if self._dead is not None:
@@ -160,13 +174,13 @@ class IndexedItems:
             )
         if self._dead is None:
             return mask
-        whole = ~self._dead[: self._n]
+        whole = ~self._dead[: self.n_rows]
         whole[whole] = mask
         return whole
 
     def _mask_of(self, ids: NDArray[Any]) -> NDArray[np.bool_]:
         """The mask of the rows of these ids; unknown ids match nothing."""
-        mask = np.zeros(self._n, np.bool_)
+        mask = np.zeros(self.n_rows, np.bool_)
         rows = self.rows_of(ids.astype(np.int64))
         mask[rows[rows >= 0]] = True
         return mask
@@ -184,43 +198,37 @@ class IndexedItems:
             raise InputError(f"{owner}: the id {new[there][0]} exists already; remove() it first.")
         return new
 
-    def _reserve(self, n: int) -> None:
-        """Make room for n rows, at least twice as many as now, so that adding stays cheap."""
-        if n > len(self._words):
-            size = max(n, 2 * self._n)
-            words = np.empty((size, self._words.shape[1]), self._words.dtype)
-            ids = np.empty(size, np.int64)
-            words[: self._n], ids[: self._n] = self.words, self.ids
-            self._words, self._ids = words, ids
-
-    def _remember(self, new: NDArray[np.int64], before: int | None = None) -> None:
-        """Let :meth:`rows_of` find the new ids."""
-        n = self._n if before is None else before
-        last = self._ids[n - 1] if n else -1
+    def _remember(self, new: NDArray[np.int64], n: int) -> None:
+        """Let :meth:`rows_of` find the new ids, which are those of the rows from n on."""
+        last = self.ids_at(np.array([n - 1]))[0] if n else -1
         follows = len(new) == 0 or (new[0] > last and bool((np.diff(new) > 0).all()))
         if self._are_ascending and not follows:
             self._are_ascending, self._order = False, np.arange(n)
         if not self._are_ascending:
             if len(self._recent) + len(new) > max(RECENT, len(self._order) // 4):
-                self._order = np.argsort(self._ids[: n + len(new)], kind="stable")
+                self._order = np.argsort(self.ids, kind="stable")
                 self._recent = {}
             else:
                 self._recent.update(zip(new.tolist(), range(n, n + len(new)), strict=True))
 
     def _ascending_rows(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        rows = np.searchsorted(self.ids, ids)
-        rows[rows == self._n] = 0
-        rows[self._ids[rows] != ids] = -1
+        first, late = self._ids.parts
+        rows = np.searchsorted(first, ids)
+        if len(late):
+            beyond = rows == len(first)
+            rows[beyond] += np.searchsorted(late, ids[beyond])
+        rows[rows == self.n_rows] = 0
+        rows[self.ids_at(rows) != ids] = -1
         return rows
 
     def _ordered_rows(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """For ids in any order; of an id that was removed and added again, the last row counts."""
         rows = np.full(len(ids), -1, np.int64)
         if len(self._order):
-            known = self._ids[: len(self._order)]
+            known = self.ids[: len(self._order)]
             places = np.searchsorted(known, ids, side="right", sorter=self._order) - 1
             rows = self._order[places]
-            rows[(places < 0) | (self._ids[rows] != ids)] = -1
+            rows[(places < 0) | (known[rows] != ids)] = -1
         if self._recent:
             later = [self._recent.get(i, -1) for i in ids.tolist()]
             rows = np.maximum(rows, np.array(later, np.int64))

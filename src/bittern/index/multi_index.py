@@ -23,7 +23,9 @@ if TYPE_CHECKING:  # loaded when needed: small work needs no kernels
     from bittern.index.scans import Scan
     from bittern.kernels.multi_index import Searched, SegmentTables
 
-FEWEST = 1 << 16  # codes; with fewer, a scan is faster
+FEWEST = 1 << 16  # codes; with fewer, a scan for the nearest is faster
+FEWEST_WITHIN = 1 << 12  # the same for a radius
+OVERHEAD = 10_000.0  # of calling the kernel of the tables, beyond that of a scan
 LACKING, REST = 1 << 12, 64  # codes, or one in REST, that may be missing from the tables
 SAMPLE = 24  # queries that show whether to scan for the others
 WORTH = 0.75  # of the scan's cost; above it, tables are not trusted to be cheaper
@@ -86,8 +88,11 @@ class MultiIndex(Index):
             out = rows[block], distances[block], trial.is_done[block], trial.costs[block]
             kernels.find_nearest(queries[block], trial.searched, k, trial.scan_cost, *out)
 
-        for part in trial.parts():
-            run_blocks(work, query_blocks(part, k, n_threads), n_threads)
+        if len(queries) == 1:
+            work(slice(0, 1))
+        else:
+            for part in trial.parts():
+                run_blocks(work, query_blocks(part, k, n_threads), n_threads)
         if not trial.is_done.all():
             rest = ~trial.is_done
             rows[rest], distances[rest] = self._scanning().nearest(
@@ -98,7 +103,7 @@ class MultiIndex(Index):
     def _within(
         self, queries: Words, radius: int, allowed: Mask | None, n_threads: int | None
     ) -> Within:
-        if self._scan_is_best(len(queries), 1, allowed):
+        if not self._tables_may_pay(len(queries), radius, allowed):
             return self._scanning().within(queries, radius, allowed, n_threads)
         from bittern.kernels import multi_index as kernels
 
@@ -112,6 +117,11 @@ class MultiIndex(Index):
             )
             return sizes, keys & kernels.ROW, (keys >> kernels.ROW_BITS).astype(np.int32)
 
+        if len(queries) == 1:
+            _, found, apart = work(slice(0, 1))
+            if trial.is_done[0]:
+                return np.array((0, len(found))), found, apart
+            return self._scanning().within(queries, radius, allowed, n_threads)
         answers: list[tuple[Any, Within]] = [
             (part, join_blocks(work, query_blocks(part, 1, n_threads), n_threads))
             for part in trial.parts()
@@ -139,22 +149,41 @@ class MultiIndex(Index):
             self._tables = _restored(arrays, self._items.words, self.n_bits)
 
     def _scan_is_best(self, n_queries: int, k: int, allowed: Mask | None) -> bool:
-        """Whether too few codes are allowed for the tables to pay off, or a scan is done sooner."""
+        """Whether too few codes are allowed, or a scan too short, for the tables to pay off."""
         n_allowed = len(self) if allowed is None else int(np.count_nonzero(allowed))
-        is_short = n_allowed < max(FEWEST, 16 * k)
-        return is_short or small.is_scanned_sooner(n_queries, self._items.words)
+        words = self._items.parts[0]
+        if n_allowed < max(FEWEST, 16 * k) or small.is_scanned_sooner(n_queries, words):
+            return True
+        return n_queries * self._scan_to_ask().cost(words, k) < 5 * OVERHEAD
+
+    def _tables_may_pay(self, n_queries: int, radius: int, allowed: Mask | None) -> bool:
+        """Whether evenly spread codes would be found sooner by tables than by a scan.
+
+        If there are enough queries to try a few first, twice that time is good enough.
+        """
+        words, _ = self._items.parts
+        if len(words) < FEWEST_WITHIN or (allowed is not None and 2 * allowed.sum() < len(words)):
+            return False
+        if small.is_scanned_sooner(n_queries, words):
+            return False
+        scan = self._scan_to_ask().cost(words, 0)
+        by_tables = _cost_within(self.n_bits, len(words), self.n_segments, radius)
+        if n_queries > 2 * SAMPLE:
+            return by_tables < 2 * scan
+        return n_queries * by_tables + OVERHEAD < n_queries * scan
 
     def _trial(self, n_queries: int, k: int, allowed: Mask | None, n_threads: int | None) -> _Trial:
         from bittern.kernels.multi_index import Searched
 
         tables = self._up_to_date(n_threads)
         mask = EVERYTHING if allowed is None else allowed
-        searched = Searched(self._items.words, tables.rows.shape[1], tables, mask)
-        return _Trial(searched, n_queries, self._scanning().cost(k))
+        words, late = self._items.parts
+        searched = Searched(words, late, tables.rows.shape[1], tables, mask)
+        return _Trial(searched, n_queries, self._scan_to_ask().cost(words, k))
 
     def _up_to_date(self, n_threads: int | None, rest: int = REST) -> SegmentTables:
         """The tables, which lack at most a few codes, or none if ``rest`` is 0."""
-        n = len(self._items.words)
+        n = self._items.n_rows
         n_built = 0 if self._tables is None else self._tables.rows.shape[1]
         lacking = max(LACKING, n_built // rest) if rest else 0
         if self._tables is None or n - n_built > lacking:
@@ -162,11 +191,17 @@ class MultiIndex(Index):
         return self._tables
 
     def _scanning(self) -> Scan:
+        """A scan of the codes as they are now."""
+        scan = self._scan_to_ask()
+        scan.update(*self._items.parts, self.n_bits)
+        return scan
+
+    def _scan_to_ask(self) -> Scan:
+        """A scan that knows what it costs, perhaps of fewer codes."""
         from bittern.index.scans import scan_for
 
         if self._scan is None:
             self._scan = scan_for(self.n_bits)
-        self._scan.update(self._items.words, self.n_bits)
         return self._scan
 
 
@@ -182,10 +217,13 @@ class _Trial:
     def parts(self) -> Iterator[slice]:
         """A few queries, then the others, unless a scan would have been cheaper for the first."""
         n = len(self.is_done)
-        first = SAMPLE if n > 2 * SAMPLE else n
+        if n <= 2 * SAMPLE:
+            yield slice(0, n)
+            return
+        first = SAMPLE
         yield slice(0, first)
         cost = self.costs[:first].mean() + (1 - self.is_done[:first].mean()) * self.scan_cost
-        if first < n and cost < WORTH * self.scan_cost:
+        if cost < WORTH * self.scan_cost:
             yield slice(first, n)
 
 
@@ -242,6 +280,26 @@ def _segments_for(
     edges = np.arange(m + 1) * n_bits // m
     most = MOST_WIDTH if m < MOST_SEGMENTS else max(round(suited), 1)
     return edges[:-1], np.minimum(np.diff(edges), most)
+
+
+@lru_cache(maxsize=64)
+def _cost_within(n_bits: int, n: int, n_segments: int | None, radius: int) -> float:
+    """Cost of finding all of n evenly spread codes within a radius by tables.
+
+    In the units of ``bittern.kernels.multi_index``: ``radius + 1`` shells are looked up, those of
+    one key in every segment first.
+    """
+    from bittern.kernels import multi_index as kernels
+
+    widths = _segments_for(n_bits, n, n_segments)[1]
+    each = kernels.CANDIDATE if n_bits <= 64 else kernels.LONG_CANDIDATE
+    each = each if n_bits <= 64 * SORTED_WORDS else kernels.FAR_CANDIDATE
+    costs = [
+        math.comb(int(width), r) * (kernels.LOOKUP + each * n / 2.0**width)
+        for r in range(radius // len(widths) + 1)
+        for width in widths
+    ]
+    return sum(sorted(costs)[: radius + 1])
 
 
 def _arrays_of(tables: SegmentTables) -> dict[str, NDArray[Any]]:

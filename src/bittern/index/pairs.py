@@ -214,7 +214,7 @@ def join(
         raise InputError(f"pairs: at most {MOST_CODES} different codes, got {len(words)}.")
     if len(new) == 0 or len(words) < 2 or (since == 0 and not is_among):
         return
-    if small.is_small_scan(new, words):
+    if small.is_small_scan(new, words, small.JOINS):
         yield from _join_by_numpy(words, radius, since, is_among)
         return
     keys = choose_keys(words, n_bits, radius, since, is_among)
@@ -224,12 +224,9 @@ def join(
 
 def _join_by_numpy(words: Words, radius: int, since: int, is_among: bool) -> Iterator[Found]:
     """Compare everything without compiled code."""
-    for some in small.scan_blocks(len(words) - since, len(words)):
-        rows = np.arange(some.start, some.stop) + since
-        distances = small.distances(words[rows], words)
-        earlier = np.arange(len(words)) < (rows[:, None] if is_among else since)
-        second, first = np.nonzero((distances <= radius) & earlier)
-        yield np.stack([first, rows[second], distances[second, first]], axis=1).astype(np.int64)
+    for row, distances in enumerate(small.distance_rows(words[since:], words), since):
+        first = np.flatnonzero(distances[: row if is_among else since] <= radius)
+        yield np.stack([first, np.full_like(first, row), distances[first]], axis=1, dtype=np.int64)
 
 
 class _Task:

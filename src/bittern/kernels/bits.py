@@ -69,3 +69,12 @@ def distance_between(queries, q, words, row):
     for w in range(queries.shape[1]):
         distance += int(popcount(queries[q, w] ^ words[row, w]))
     return distance
+
+
+@njit(inline="always")
+def distance_to_row(queries, q, words, late, row):
+    """Hamming distance of a query from a row of ``words``, or of ``late`` after them."""
+    n = words.shape[0]
+    if row < n:
+        return distance_between(queries, q, words, row)
+    return distance_between(queries, q, late, row - n)

@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bittern.kernels.bits import distance_between, popcount, prefetch
+from bittern.kernels.bits import distance_between, distance_to_row, popcount, prefetch
 
 # Costs in nanoseconds, measured on one machine; only their ratios matter.
 LOOKUP = 28.0  # find the bucket of a key and read its start
@@ -63,10 +63,11 @@ class SegmentTables(NamedTuple):
 class Searched(NamedTuple):
     """What is searched: all codes, tables of the first ``n_built``, and which rows are allowed."""
 
-    words: NDArray[np.uint64]  # (n, n_words)
+    words: NDArray[np.uint64]  # (n_first, n_words)
+    late: NDArray[np.uint64]  # (n_late, n_words) the rows after them
     n_built: int
     tables: SegmentTables
-    allowed: NDArray[np.bool_]  # (n,), or empty
+    allowed: NDArray[np.bool_]  # (n_first + n_late,), or empty
 
 
 class Kept(NamedTuple):
@@ -134,7 +135,7 @@ def find_nearest(queries, searched, k, scan_cost, rows, distances, is_done, cost
     Rows from ``n_built`` on are in no bucket, so all of them are compared.  Fills ``costs`` with
     the cost of each query, done or not.
     """
-    n_distances = 64 * searched.words.shape[1] + 1
+    n_distances = 64 * queries.shape[1] + 1
     kept = _room(4 * k + 256, n_distances)
     tables, allowed = searched.tables, searched.allowed
     scratch = _scratch(tables)
@@ -154,7 +155,7 @@ def find_within(queries, searched, radius, scan_cost, sizes, is_done, costs):
 
     Fills ``sizes`` with their number, ``is_done`` with False if a scan is cheaper, and ``costs``.
     """
-    kept, k = _room(MOST_WITHIN, 64 * searched.words.shape[1] + 1), np.int64(0)
+    kept, k = _room(MOST_WITHIN, 64 * queries.shape[1] + 1), np.int64(0)
     tables, allowed = searched.tables, searched.allowed
     scratch = _scratch(tables)
     found, n_found = np.empty(1024, np.int64), 0
@@ -222,10 +223,10 @@ def _begin(kept, bound):
 @njit(cache=True, nogil=True)
 def _compare_rest(queries, q, searched, k, kept):
     """Take the near items among those that are in no bucket yet."""
-    words, allowed = searched.words, searched.allowed
+    words, late, allowed = searched.words, searched.late, searched.allowed
     keys, counts, state = kept.keys, kept.counts, kept.state
-    for row in range(searched.n_built, words.shape[0]):
-        distance = distance_between(queries, q, words, row)
+    for row in range(searched.n_built, words.shape[0] + late.shape[0]):
+        distance = distance_to_row(queries, q, words, late, row)
         if distance <= state[BOUND] and (allowed.shape[0] == 0 or allowed[row]):
             _take(keys, counts, state, k, distance, row)
 

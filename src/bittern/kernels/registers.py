@@ -62,12 +62,17 @@ def has_avx2() -> bool:
     """Whether the code that Numba compiles on this machine may use AVX2."""
     chosen = config.CPU_NAME is not None or config.CPU_FEATURES is not None
     is_x86 = platform.machine().lower() in ("x86_64", "amd64")
-    return not chosen and is_x86 and _processor_has_avx2()
+    return not chosen and is_x86 and _processor_has("avx2")
+
+
+def counts_bits_of_registers() -> bool:
+    """Whether this processor counts the bits of every word of a register in one instruction."""
+    return has_avx2() and _processor_has("avx512vpopcntdq")
 
 
 @cache
-def _processor_has_avx2() -> bool:
-    return bool(llvmlite.binding.get_host_cpu_features().get("avx2", False))
+def _processor_has(feature: str) -> bool:
+    return bool(llvmlite.binding.get_host_cpu_features().get(feature, False))
 
 
 def add_distances(builder: Any, sums: Sums, v: int, tables: list[Any], nibbles: Any) -> None:
@@ -95,7 +100,7 @@ def loop(
     builder.position_at_end(turn)
     i = builder.phi(INT64)
     i.add_incoming(bounds[0], before)
-    phis = [[builder.phi(VECTOR) for _ in row] for row in sums]
+    phis = [[builder.phi(value.type) for value in row] for row in sums]
     _add_incoming(phis, sums, before)
     now = [list(row) for row in phis]
     body(i, now)
@@ -164,7 +169,9 @@ def constant(value: int) -> Any:
     return ir.Constant(VECTOR, [value] * LANES)
 
 
-def broadcast(builder: Any, value: Any) -> Any:
-    """A register with one byte, known only at run time, in every lane."""
-    one = builder.insert_element(constant(0), value, ir.Constant(INT32, 0))
-    return builder.shuffle_vector(one, constant(0), ir.Constant(COUNTS, [0] * LANES))
+def broadcast(builder: Any, value: Any, kind: Any = VECTOR) -> Any:
+    """A register with one value, known only at run time, in every lane."""
+    nothing = ir.Constant(kind, [0] * kind.count)
+    one = builder.insert_element(nothing, value, ir.Constant(INT32, 0))
+    first = ir.Constant(ir.VectorType(INT32, kind.count), [0] * kind.count)
+    return builder.shuffle_vector(one, nothing, first)

@@ -1,24 +1,39 @@
-"""Scans for near items on any processor, and the record of the nearest so far.
+"""Scans for near items, and the records of what they found so far.
 
-``blocks[b, w, i]`` is word w of item i of block b: the distances of a block are summed over its
-words into a buffer, which the compiler turns into vector code, and then compared with the bound.
+The rows that are searched come in two arrays: ``words``, and ``late`` for rows that were added
+since.  ``blocks[b, w, i]`` is word w of row i of block b, for the whole blocks of ``words``.  The
+least distance of a block is found in vector registers::
 
-The caller guarantees: arrays are C-contiguous, ``nearest`` comes from :func:`nothing_yet`, k is at
-least 1, and ``allowed`` is a mask over all rows, or empty if all rows are allowed.
+    a query × 128 rows ──→ least distance ──→ within the bound? ── no ──→ next block
+                                                    │ yes, rarely
+                                                    ↓
+                                    the near rows of it: allowed?, take
+
+Rows that are in no block are compared one by one.
+
+The caller guarantees: arrays are C-contiguous, k is at least 1 and at most the number of allowed
+rows, and ``allowed`` is a mask over all rows, or empty if all rows are allowed.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from bittern.kernels.count.portable import BLOCK, measure
+from bittern.kernels.bits import declare, distance_between, distance_to_row, lowest_bit
+from bittern.kernels.registers import BYTE, INT64, Sums, at, broadcast, load, loop, past, pointers
 
+BLOCK = 128  # rows whose distances are held in registers
 NEARBY = 1 << 17  # bytes of blocks at a time, which stay in the cache while all queries pass
-HIGHEST = np.uint64(1 << 63)
+WORDS = 8  # words in a register of 512 bits; LLVM divides it where registers are shorter
+REGISTER = ir.VectorType(INT64, WORDS)
+ROOM = 256  # entries of a list at first
+ONE = np.uint64(1)
 
 
 class NearestSoFar(NamedTuple):
@@ -33,82 +48,104 @@ class NearestSoFar(NamedTuple):
     bounds: NDArray[np.int64]  # (n_queries,)
     nearer: NDArray[np.int64]  # (n_queries,) items taken that are nearer than the bound
     sizes: NDArray[np.int64]  # (n_queries,) entries of the two lists below
-    counts: NDArray[np.int64]  # (n_queries, n_bits + 1)
+    counts: NDArray[np.int64]  # (n_queries, n_distances)
     rows: NDArray[np.int64]  # (n_queries, room)
     distances: NDArray[np.int32]  # (n_queries, room)
 
 
-def nothing_yet(n_queries: int, k: int, n_bits: int, n: int) -> NearestSoFar:
-    """The record at the start of a scan of n items."""
-    room = min(2 * k + 64, n)
+class WithinSoFar(NamedTuple):
+    """The items within a radius so far of several queries, during a scan in row order.
+
+    ``cells[i]`` is ``q * n_distances + d`` of entry i, for query q and distance d.  Entries are
+    sorted at the end, by counting.
+    """
+
+    counts: NDArray[np.int64]  # (n_queries, n_distances)
+    cells: NDArray[np.int32]  # (room,)
+    rows: NDArray[np.int64]  # (room,)
+
+
+def blocks_of(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """``(n_blocks, n_words, BLOCK)``: the whole blocks; not a copy if a code has one word."""
+    n_blocks, n_words = len(words) // BLOCK, words.shape[1]
+    whole = words[: n_blocks * BLOCK].reshape(n_blocks, BLOCK, n_words)
+    return np.ascontiguousarray(whole.transpose(0, 2, 1)).reshape(n_blocks, n_words, BLOCK)
+
+
+@njit(cache=True, nogil=True)
+def find_nearest(queries, words, late, blocks, allowed, k, rows, distances):
+    """Fill ``rows[q]`` and ``distances[q]`` with the k nearest, by distance, then row."""
+    nearest = nothing_yet(queries, k, words.shape[0] + late.shape[0])
+    step = max(1, NEARBY // (8 * blocks.shape[1] * BLOCK))
+    for first in range(0, blocks.shape[0], step):
+        for q in range(queries.shape[0]):
+            for b in range(first, min(blocks.shape[0], first + step)):
+                if _least_distance(queries, q, blocks, b) < nearest.bounds[q]:
+                    for half in range(2):
+                        near = _rows_within(queries, q, blocks, b, half, nearest.bounds[q] - 1)
+                        row = b * BLOCK + half * (BLOCK // 2)
+                        offer_near(queries, q, words, row, near, allowed, k, nearest)
+    offer_rest(queries, words, late, blocks.shape[0] * BLOCK, allowed, k, nearest)
+    put_in_order(nearest, k, rows, distances)
+
+
+@njit(cache=True, nogil=True)
+def find_within(queries, words, late, blocks, allowed, radius):
+    """Sizes, rows and distances of the items within the radius, query by query."""
+    found, n = none_yet(queries, radius), 0
+    step = max(1, NEARBY // (8 * blocks.shape[1] * BLOCK))
+    for first in range(0, blocks.shape[0], step):
+        for q in range(queries.shape[0]):
+            for b in range(first, min(blocks.shape[0], first + step)):
+                if _least_distance(queries, q, blocks, b) <= radius:
+                    found = with_room(found, n, BLOCK)
+                    for half in range(2):
+                        near = _rows_within(queries, q, blocks, b, half, radius)
+                        row = b * BLOCK + half * (BLOCK // 2)
+                        n = collect_near(queries, q, words, row, near, allowed, found, n)
+    return sorted_with_rest(queries, words, late, blocks.shape[0] * BLOCK, allowed, found, n)
+
+
+@njit(cache=True, nogil=True)
+def nothing_yet(queries, k, n):
+    """The record at the start of a search for the k nearest of n rows."""
+    n_queries, n_distances, room = queries.shape[0], 64 * queries.shape[1] + 1, min(2 * k + 64, n)
     return NearestSoFar(
-        np.full(n_queries, n_bits + 1),
+        np.full(n_queries, n_distances),
         np.zeros(n_queries, np.int64),
         np.zeros(n_queries, np.int64),
-        np.zeros((n_queries, n_bits + 1), np.int64),
+        np.zeros((n_queries, n_distances), np.int64),
         np.empty((n_queries, room), np.int64),
         np.empty((n_queries, room), np.int32),
     )
 
 
-def blocks_of(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """``(n_blocks, n_words, BLOCK)``; the last block is padded with zeros."""
-    n, n_words = words.shape
-    padded = np.zeros((-(-n // BLOCK) * BLOCK, n_words), np.uint64)
-    padded[:n] = words
-    return np.ascontiguousarray(padded.reshape(-1, BLOCK, n_words).transpose(0, 2, 1))
-
-
 @njit(cache=True, nogil=True)
-def find_nearest(queries, n, blocks, allowed, k, nearest):
-    """Offer all n items of the blocks to ``nearest``."""
-    buffer = np.empty(BLOCK, np.uint64)
-    step = max(1, NEARBY // (8 * blocks.shape[1] * BLOCK))
-    for near in range(0, blocks.shape[0], step):
-        for q in range(queries.shape[0]):
-            for b in range(near, min(blocks.shape[0], near + step)):
-                measure(queries[q], blocks[b], 0, buffer)
-                if _any_below(buffer, np.uint64(nearest.bounds[q])):
-                    for i in range(min(BLOCK, n - b * BLOCK)):
-                        distance, row = np.int64(buffer[i]), b * BLOCK + i
-                        if distance < nearest.bounds[q] and (allowed.shape[0] == 0 or allowed[row]):
-                            take(nearest, q, row, distance, k)
-
-
-@njit(cache=True, nogil=True)
-def find_within(queries, n, blocks, radius, allowed, places, rows, distances):
-    """Count the items at each distance up to the radius, or write them to their places.
-
-    If ``rows`` is empty, ``places[q, d]`` grows by the number of items at distance d from query q.
-    Otherwise each item is written to ``rows[places[q, d]]``, and ``places[q, d]`` grows by one.
-    """
-    buffer = np.empty(BLOCK, np.uint64)
-    step = max(1, NEARBY // (8 * blocks.shape[1] * BLOCK))
-    for near in range(0, blocks.shape[0], step):
-        for q in range(queries.shape[0]):
-            for b in range(near, min(blocks.shape[0], near + step)):
-                measure(queries[q], blocks[b], 0, buffer)
-                if _any_below(buffer, np.uint64(radius + 1)):
-                    for i in range(min(BLOCK, n - b * BLOCK)):
-                        distance, row = np.int64(buffer[i]), b * BLOCK + i
-                        if distance <= radius and (allowed.shape[0] == 0 or allowed[row]):
-                            place = places[q, distance]
-                            if rows.shape[0] > 0:
-                                rows[place], distances[place] = row, distance
-                            places[q, distance] = place + 1
+def none_yet(queries, radius):
+    """The record at the start of a search within a radius."""
+    counts = np.zeros((queries.shape[0], radius + 1), np.int64)
+    return WithinSoFar(counts, np.empty(ROOM, np.int32), np.empty(ROOM, np.int64))
 
 
 @njit(inline="always")
-def _any_below(buffer, bound):
-    """Whether any distance is below the bound.
+def offer_near(queries, q, words, first, near, allowed, k, nearest):
+    """Offer row ``first + i`` for every bit i of ``near``."""
+    while near:
+        row = first + np.int64(lowest_bit(near))
+        near &= near - ONE  # clears the lowest bit
+        distance = distance_between(queries, q, words, row)
+        if distance < nearest.bounds[q] and (allowed.shape[0] == 0 or allowed[row]):
+            take(nearest, q, row, distance, k)
 
-    Distance minus bound is unsigned: if it is negative it wraps around, which sets the highest bit.
-    OR over all differences needs no branch, so the compiler vectorises the loop.
-    """
-    joined = np.uint64(0)
-    for i in range(buffer.shape[0]):
-        joined |= buffer[i] - bound
-    return joined >= HIGHEST
+
+@njit(cache=True, nogil=True)
+def offer_rest(queries, words, late, first, allowed, k, nearest):
+    """Take the near ones of the rows that are in no block, which are those from ``first`` on."""
+    for q in range(queries.shape[0]):
+        for row in range(first, words.shape[0] + late.shape[0]):
+            distance = distance_to_row(queries, q, words, late, row)
+            if distance < nearest.bounds[q] and (allowed.shape[0] == 0 or allowed[row]):
+                take(nearest, q, row, distance, k)
 
 
 @njit(inline="always")
@@ -156,3 +193,131 @@ def put_in_order(nearest, k, rows, distances):
             d = nearest.distances[q, i]
             rows[q, counts[d]], distances[q, counts[d]] = nearest.rows[q, i], d
             counts[d] += 1
+
+
+@njit(cache=True, nogil=True)
+def with_room(found, n, more):
+    """The record with room for more entries after the first n; lists at least double."""
+    if n + more <= found.rows.shape[0]:
+        return found
+    size = max(n + more, 2 * found.rows.shape[0])
+    cells, rows = np.empty(size, np.int32), np.empty(size, np.int64)
+    for i in range(n):
+        cells[i], rows[i] = found.cells[i], found.rows[i]
+    return WithinSoFar(found.counts, cells, rows)
+
+
+@njit(inline="always")
+def collect_near(queries, q, words, first, near, allowed, found, n):
+    """Append row ``first + i`` for every bit i of ``near``; return the number of entries."""
+    while near:
+        row = first + np.int64(lowest_bit(near))
+        near &= near - ONE
+        if allowed.shape[0] == 0 or allowed[row]:
+            n = _append(found, n, q, row, distance_between(queries, q, words, row))
+    return n
+
+
+@njit(cache=True, nogil=True)
+def sorted_with_rest(queries, words, late, first, allowed, found, n):
+    """Collect from the rows from ``first`` on, and sort all entries by query and distance."""
+    n_rows = words.shape[0] + late.shape[0]
+    for q in range(queries.shape[0]):
+        found = with_room(found, n, n_rows - first)
+        for row in range(first, n_rows):
+            distance = distance_to_row(queries, q, words, late, row)
+            if allowed.shape[0] == 0 or allowed[row]:
+                n = _append(found, n, q, row, distance)
+    return _sorted(found, n)
+
+
+@njit(cache=True, nogil=True)
+def _sorted(found, n):
+    """Sizes, rows and distances of the entries, by query, distance and row."""
+    places, n_distances, place = found.counts, found.counts.shape[1], 0
+    sizes = np.zeros(places.shape[0], np.int64)
+    for q in range(places.shape[0]):
+        for d in range(n_distances):
+            sizes[q] += places[q, d]
+            places[q, d], place = place, place + places[q, d]
+    rows, distances = np.empty(n, np.int64), np.empty(n, np.int32)
+    for i in range(n):
+        q, d = found.cells[i] // n_distances, found.cells[i] % n_distances
+        place = places[q, d]
+        rows[place], distances[place] = found.rows[i], d
+        places[q, d] = place + 1
+    return sizes, rows, distances
+
+
+@njit(inline="always")
+def _append(found, n, q, row, distance):
+    """Append an item if it is within the radius; return the number of entries."""
+    n_distances = found.counts.shape[1]
+    if distance < n_distances:
+        found.counts[q, distance] += 1
+        found.cells[n], found.rows[n] = q * n_distances + distance, row
+        n += 1
+    return n
+
+
+@intrinsic
+def _least_distance(typing_context: Any, queries: Any, q: Any, blocks: Any, b: Any) -> Any:
+    """The least distance of the rows of block b from query q."""
+    signature = types.int64(queries, types.intp, blocks, types.intp)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        least = _distances(context, builder, signature, arguments, BLOCK)
+        while len(least) > 1:
+            pairs = zip(least[::2], least[1::2], strict=True)
+            least = [builder.select(builder.icmp_unsigned("<", x, y), x, y) for x, y in pairs]
+        smallest = declare(builder, f"llvm.vector.reduce.umin.v{WORDS}i64", INT64, [REGISTER])
+        return builder.call(smallest, least)
+
+    return signature, generate
+
+
+@intrinsic
+def _rows_within(
+    typing_context: Any, queries: Any, q: Any, blocks: Any, b: Any, half: Any, limit: Any
+) -> Any:
+    """The rows of one half of block b that are at most ``limit`` from query q, as bits."""
+    signature = types.uint64(queries, types.intp, blocks, types.intp, types.intp, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        most = broadcast(builder, arguments[5], REGISTER)
+        rows = ir.Constant(INT64, 0)
+        distances = _distances(context, builder, signature, arguments, BLOCK // 2)
+        for v, distance in enumerate(distances):
+            near = builder.bitcast(builder.icmp_signed("<=", distance, most), BYTE)
+            bits = builder.shl(builder.zext(near, INT64), ir.Constant(INT64, WORDS * v))
+            rows = builder.or_(rows, bits)
+        return rows
+
+    return signature, generate
+
+
+def _distances(context: Any, builder: Any, signature: Any, arguments: Any, n_rows: int) -> Any:
+    """Distances of the rows of a block, or of the half that the fifth argument says.
+
+    The first arguments are queries, the number of one, blocks, and the number of one.
+    """
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    n_words = builder.extract_value(array.shape, 1)
+    query, block = pointers(context, builder, signature, arguments, (0, 2))
+    query = past(builder, query, builder.mul(arguments[1], n_words), 8)
+    block = past(builder, block, builder.mul(arguments[3], n_words), 8 * BLOCK)
+    if n_rows < BLOCK:
+        block = past(builder, block, arguments[4], 8 * n_rows)
+    popcount = declare(builder, f"llvm.ctpop.v{WORDS}i64", REGISTER, [REGISTER])
+
+    def body(w: Any, sums: Sums) -> None:
+        word = broadcast(builder, load(builder, past(builder, query, w, 8), INT64), REGISTER)
+        rows = past(builder, block, w, 8 * BLOCK)
+        for v in range(n_rows // WORDS):
+            items = load(builder, at(builder, rows, 8 * WORDS * v), REGISTER)
+            apart = builder.call(popcount, [builder.xor(items, word)])
+            sums[0][v] = builder.add(sums[0][v], apart)
+
+    zeros = [[ir.Constant(REGISTER, [0] * WORDS)] * (n_rows // WORDS)]
+    (distances,) = loop(builder, (ir.Constant(INT64, 0), n_words), 1, zeros, body)
+    return distances

@@ -7,10 +7,9 @@ near enough; for these few, the exact distance is computed::
     three queries × 128 items ──→ sums ──→ is any within its limit? ── no ──→ next tile
                                                    │ yes, rarely
                                                    ↓
-                                  those lanes: exact distance, allowed?, take
+                                  those rows: exact distance, allowed?, take
 
-The caller guarantees: arrays are C-contiguous, the look-up tables come from :func:`lookups_of`, and
-``allowed`` is a mask over all rows, or empty if all rows are allowed.
+Arguments are those of :mod:`bittern.kernels.scan`, with tiles instead of blocks.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from bittern.kernels.bits import distance_between, lowest_bit
 from bittern.kernels.registers import (
     BYTE,
     INT32,
@@ -43,120 +41,100 @@ from bittern.kernels.registers import (
     pointers,
     store,
 )
-from bittern.kernels.scan import take
+from bittern.kernels.scan import (
+    NEARBY,
+    collect_near,
+    none_yet,
+    nothing_yet,
+    offer_near,
+    offer_rest,
+    put_in_order,
+    sorted_with_rest,
+    with_room,
+)
 
 TOGETHER = 3  # queries: their sums take four registers each, which fills the registers
-NEARBY = 1 << 17  # bytes of tiles at a time, which stay in the cache while all queries pass
 MOST_WORDS = 4  # with longer codes, too many sums would stop at 255
 
 
 def tiles_of(packed: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """``(n_tiles, n_bytes, TILE)``; the last tile is padded with zeros."""
-    n, n_bytes = packed.shape
-    n_tiles = -(-n // TILE)
-    tiles = np.zeros((n_tiles, n_bytes, TILE), np.uint8)
-    whole = n // TILE
-    tiles[:whole] = packed[: whole * TILE].reshape(whole, TILE, n_bytes).transpose(0, 2, 1)
-    if whole < n_tiles:
-        tiles[whole, :, : n - whole * TILE] = packed[whole * TILE :].T
-    return tiles
-
-
-def lookups_of(packed: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Look-up tables ``(n_groups, n_bytes, 2, TOGETHER, LANES)``; the last group is padded."""
-    n, n_bytes = packed.shape
-    padded = np.zeros((-(-n // TOGETHER) * TOGETHER, n_bytes), np.uint8)
-    padded[:n] = packed
-    nibbles = np.stack([padded & 15, padded >> 4], axis=2)
-    groups = NIBBLE_DISTANCES[nibbles.reshape(-1, TOGETHER, n_bytes, 2)]
-    return np.ascontiguousarray(groups.transpose(0, 2, 3, 1, 4))
+    """``(n_tiles, n_bytes, TILE)``: the whole tiles."""
+    n_tiles, n_bytes = len(packed) // TILE, packed.shape[1]
+    whole = packed[: n_tiles * TILE].reshape(n_tiles, TILE, n_bytes)
+    return np.ascontiguousarray(whole.transpose(0, 2, 1))
 
 
 @njit(cache=True, nogil=True)
-def find_nearest(queries, lookups, words, tiles, allowed, k, nearest):
-    """Offer all items of the tiles to ``nearest``."""
+def find_nearest(queries, words, late, tiles, allowed, k, rows, distances):
+    """Fill ``rows[q]`` and ``distances[q]`` with the k nearest, by distance, then row."""
+    nearest = nothing_yet(queries, k, words.shape[0] + late.shape[0])
+    lookups = _lookups_of(queries, tiles.shape[1])
     sums = np.empty((TOGETHER, TILE), np.uint8)
     limits = np.zeros(TOGETHER, np.uint8)
     step = max(1, NEARBY // (tiles.shape[1] * TILE))
-    for near in range(0, tiles.shape[0], step):
-        far = min(tiles.shape[0], near + step)
+    for first in range(0, tiles.shape[0], step):
+        last = min(tiles.shape[0], first + step)
         for group in range(lookups.shape[0]):
             q = group * TOGETHER
             width = min(TOGETHER, queries.shape[0] - q)
             for j in range(width):
-                limits[j] = min(max(nearest.bounds[q + j] - 1, 0), 255)
-            for t in range(near, far):
+                limits[j] = _limit(nearest.bounds[q + j] - 1)
+            for t in range(first, last):
                 hit = _sum_tile(tiles, t, lookups, group, limits, sums)
-                if hit:
-                    start = t * TILE
-                    for j in range(width):
-                        if hit & (1 << j) and nearest.bounds[q + j] > 0:
-                            _offer(
-                                queries,
-                                q + j,
-                                words,
-                                start,
-                                sums[j],
-                                limits[j],
-                                allowed,
-                                k,
-                                nearest,
-                            )
-                            limits[j] = min(max(nearest.bounds[q + j] - 1, 0), 255)
-
-
-@njit(inline="always")
-def _offer(queries, q, words, start, sums, limit, allowed, k, nearest):
-    """Take the items of one tile that are near enough to query q."""
-    for v in range(VECTORS):
-        lanes = _lanes_within(sums, v, limit)
-        while lanes:
-            row = start + v * LANES + np.int64(lowest_bit(np.uint64(lanes)))
-            lanes &= lanes - np.uint32(1)  # clears the lowest bit
-            if row < words.shape[0] and (allowed.shape[0] == 0 or allowed[row]):
-                distance = distance_between(queries, q, words, row)
-                if distance < nearest.bounds[q]:
-                    take(nearest, q, row, distance, k)
+                for j in range(width if hit else 0):
+                    if hit & (1 << j) and nearest.bounds[q + j] > 0:
+                        for half in range(2):
+                            near = _rows_within(sums[j], half, limits[j])
+                            row = t * TILE + half * (TILE // 2)
+                            offer_near(queries, q + j, words, row, near, allowed, k, nearest)
+                        limits[j] = _limit(nearest.bounds[q + j] - 1)
+    offer_rest(queries, words, late, tiles.shape[0] * TILE, allowed, k, nearest)
+    put_in_order(nearest, k, rows, distances)
 
 
 @njit(cache=True, nogil=True)
-def find_within(queries, lookups, words, tiles, radius, allowed, places, rows, distances):
-    """Count the items at each distance up to the radius, or write them to their places.
-
-    If ``rows`` is empty, ``places[q, d]`` grows by the number of items at distance d from query q.
-    Otherwise each item is written to ``rows[places[q, d]]``, and ``places[q, d]`` grows by one.
-    """
+def find_within(queries, words, late, tiles, allowed, radius):
+    """Sizes, rows and distances of the items within the radius, query by query."""
+    found, n = none_yet(queries, radius), 0
+    lookups = _lookups_of(queries, tiles.shape[1])
     sums = np.empty((TOGETHER, TILE), np.uint8)
-    limits = np.full(TOGETHER, min(radius, 255), np.uint8)
-    out = places, rows, distances
+    limits = np.full(TOGETHER, _limit(radius), np.uint8)
     step = max(1, NEARBY // (tiles.shape[1] * TILE))
-    for near in range(0, tiles.shape[0], step):
-        far = min(tiles.shape[0], near + step)
+    for first in range(0, tiles.shape[0], step):
+        last = min(tiles.shape[0], first + step)
         for group in range(lookups.shape[0]):
             q = group * TOGETHER
-            for t in range(near, far):
+            width = min(TOGETHER, queries.shape[0] - q)
+            for t in range(first, last):
                 hit = _sum_tile(tiles, t, lookups, group, limits, sums)
-                for j in range(min(TOGETHER, queries.shape[0] - q)):
+                for j in range(width if hit else 0):
                     if hit & (1 << j):
-                        _place(queries, q + j, words, t * TILE, sums[j], radius, allowed, out)
+                        found = with_room(found, n, TILE)
+                        for half in range(2):
+                            near = _rows_within(sums[j], half, limits[j])
+                            row = t * TILE + half * (TILE // 2)
+                            n = collect_near(queries, q + j, words, row, near, allowed, found, n)
+    return sorted_with_rest(queries, words, late, tiles.shape[0] * TILE, allowed, found, n)
+
+
+@njit(cache=True, nogil=True)
+def _lookups_of(queries, n_bytes):
+    """Look-up tables ``(n_groups, n_bytes, 2, TOGETHER, LANES)``; the last group is padded."""
+    n_groups = -(-queries.shape[0] // TOGETHER)
+    lookups = np.zeros((n_groups, n_bytes, 2, TOGETHER, LANES), np.uint8)
+    for q in range(queries.shape[0]):
+        for nibble in range(2 * n_bytes):
+            value = (queries[q, nibble // 16] >> np.uint64(nibble % 16 * 4)) & np.uint64(15)
+            table = lookups[q // TOGETHER, nibble // 2, nibble % 2, q % TOGETHER]
+            for x in range(table.shape[0]):
+                table[x] = NIBBLE_DISTANCES[value, x]
+    return lookups
 
 
 @njit(inline="always")
-def _place(queries, q, words, start, sums, radius, allowed, out):
-    """Count or write the items of one tile that are near enough to query q."""
-    places, rows, distances = out
-    for v in range(VECTORS):
-        lanes = _lanes_within(sums, v, np.uint8(min(radius, 255)))
-        while lanes:
-            row = start + v * LANES + np.int64(lowest_bit(np.uint64(lanes)))
-            lanes &= lanes - np.uint32(1)
-            if row < words.shape[0] and (allowed.shape[0] == 0 or allowed[row]):
-                distance = distance_between(queries, q, words, row)
-                if distance <= radius:
-                    place = places[q, distance]
-                    if rows.shape[0] > 0:
-                        rows[place], distances[place] = row, distance
-                    places[q, distance] = place + 1
+def _limit(distance):
+    """The largest sum that may stand for a distance: sums stop at 255."""
+    return min(max(distance, 0), 255)
 
 
 @intrinsic
@@ -189,14 +167,21 @@ def _sum_tile(
 
 
 @intrinsic
-def _lanes_within(typing_context: Any, sums: Any, v: Any, limit: Any) -> Any:
-    """The lanes of register v of the sums that hold at most the limit, as bits of a number."""
-    signature = types.uint32(sums, types.intp, types.uint8)
+def _rows_within(typing_context: Any, sums: Any, half: Any, limit: Any) -> Any:
+    """The rows of one half of a tile whose sums are at most the limit, as bits."""
+    signature = types.uint64(sums, types.intp, types.uint8)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (values,) = pointers(context, builder, signature, arguments, (0,))
-        vector = load(builder, past(builder, values, arguments[1], LANES))
-        return _lanes(builder, vector, broadcast(builder, arguments[2]))
+        values = past(builder, values, arguments[1], TILE // 2)
+        most = broadcast(builder, arguments[2])
+        low, high = (
+            builder.zext(
+                _lanes(builder, load(builder, at(builder, values, v * LANES)), most), INT64
+            )
+            for v in range(2)
+        )
+        return builder.or_(low, builder.shl(high, ir.Constant(INT64, LANES)))
 
     return signature, generate
 

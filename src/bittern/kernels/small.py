@@ -39,7 +39,8 @@ CHUNK = 1 << 15  # items at a time, whose differences stay in the cache
 SAMPLED = 16  # one item in so many gives a first bound on the nearest
 
 # Names of the kernels whose work is done here, as Numba begins the names of their files.
-COUNTING, TIES, SCANS, SEGMENTS = "count/*.*count_*", "ties.*", "scan*.find_*", "multi_index.find_*"
+COUNTING, TIES, SCANS = "count/*.*count_*", "ties.*", "scan*.find_*"
+SEGMENTS, JOINS = "multi_index.find_*", "join.join_*"
 
 Words = NDArray[np.uint64]  # (n_codes, n_words)
 Integers = NDArray[np.int64]

@@ -249,6 +249,10 @@ class TieProfile:
             return NotImplemented
         return merge(self, other)
 
+    def __radd__(self, other: object) -> TieProfile:
+        """``sum(profiles)`` begins with 0."""
+        return self if type(other) is int and other == 0 else NotImplemented
+
     def __eq__(self, other: object) -> bool:
         """Equal if the counts at each distance are equal; empty columns do not matter."""
         if not isinstance(other, TieProfile):
