@@ -22,7 +22,7 @@ from bittern.experiments.advice.contenders import (
 from bittern.experiments.advice.data import METRICS, Sample, draw_sample
 from bittern.experiments.advice.judging import judge
 from bittern.experiments.advice.record import Advice, Skipped
-from bittern.experiments.advice.trials import AdviceSettings, Progress, try_all
+from bittern.experiments.advice.trials import AdviceSettings, Progress, try_all, warm_up
 from bittern.extras import require
 
 FACTORS = (1, 2, 4, 8, 16)
@@ -101,6 +101,7 @@ def advise(
         budget=float(budget),
     )
     try:
+        warm_up(sample, k)
         found = try_all(sample, settings, perf_counter(), progress or _show_nothing)
         found.skipped += _lacking(methods, labels is not None)
         return judge(found, sample, settings, began)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, Float64Array, row_blocks, squared_lengths
+from bittern.kernels.nearest import keep_nearest
 from bittern.kernels.rescored import expected_relevant
 from bittern.quantise import Int8
 from bittern.relevance import Relevance
@@ -92,11 +93,11 @@ def count_relevant(
     """
     parts: list[list[Float64Array]] = [[] for _ in sizes]
     for some in row_blocks(len(queries), 4 * sizes[-1], BLOCK):
-        block = estimate(some)
+        search = _Search(estimate(some), some.start, cuts, k)
         for part, size, truth in zip(parts, sizes, truths, strict=True):
+            search.grow(size)
             kept = [one.first(size) for one in rescorers]
-            found = _counted(block[:, :size], queries[some], some.start, truth, kept, cuts, k)
-            part.append(np.stack(found, axis=1))
+            part.append(np.stack(search.counts(truth, queries[some], kept), axis=1))
     return [np.concatenate(part) for part in parts]
 
 
@@ -112,46 +113,59 @@ def count_by_vectors(
             # Doubles, rounded to singles at the end, so that equal distances are equal.
             rows = floats.rows[part].astype(np.float64)
             block[:, part] = squared_lengths(q)[:, None] - 2 * (q @ rows.T) + squared_lengths(rows)
-        found += _counted(block, queries[some], some.start, truth, [None], [k], k)
+        search = _Search(block, some.start, [k], k)
+        search.grow(len(floats.rows))
+        found += search.counts(truth, queries[some], [None])
     return np.concatenate(found)[:, 0]
 
 
-def _counted(
-    estimates: Float32Array,
-    queries: Float32Array,
-    first: int,
-    truth: Relevance,
-    rescorers: Sequence[Rescorer | None],
-    cuts: Sequence[int],
-    k: int,
-) -> list[Float64Array]:
-    """Counts ``(n_queries, n_cuts)`` of a block of queries for each rescorer."""
-    depth = np.minimum(cuts, estimates.shape[1])
-    bounds = np.partition(estimates, depth - 1, axis=1)[:, depth - 1]
-    which, items = np.nonzero(estimates <= bounds[:, -1:])
-    relevant = truth.levels_of(which + first, items) > 0
-    near = estimates[which, items]
-    offsets = np.searchsorted(which, np.arange(len(queries) + 1))
-    out = []
-    for order in _orders(rescorers, queries, which, items):
-        out.append(
-            expected_relevant(near[order], relevant[order], offsets, bounds, depth, min(k, depth[-1]))
-        )
-    return out
+class _Search:
+    """The candidates of a block of queries, in a database that grows."""
 
+    def __init__(
+        self, estimates: Float32Array, first_query: int, cuts: Sequence[int], k: int
+    ) -> None:
+        self._estimates, self._first_query = estimates, first_query
+        self._cuts, self._k, self._size = np.asarray(cuts), k, 0
+        shape = len(estimates), max(cuts) + 1  # one more, to see whether it is tied with the last
+        self._nearest = np.full(shape, np.inf, np.float32)
+        self._rows = np.full(shape, -1, np.int64)
 
-def _orders(
-    rescorers: Sequence[Rescorer | None],
-    queries: Float32Array,
-    which: NDArray[np.intp],
-    items: NDArray[np.intp],
-) -> Iterator[Any]:
-    """Orders of pairs: query by query, then by the distance of a rescorer."""
-    for rescorer in rescorers:
-        if rescorer is None:
-            yield slice(None)
-        else:
-            yield np.lexsort((rescorer.distances(queries, which, items), which))
+    def grow(self, size: int) -> None:
+        """Search the first ``size`` items."""
+        new = self._estimates[:, self._size : size]
+        keep_nearest(new, self._size, np.empty(0, bool), self._nearest, self._rows)
+        self._size = size
+
+    def counts(
+        self, truth: Relevance, queries: Float32Array, rescorers: Sequence[Rescorer | None]
+    ) -> list[Float64Array]:
+        """The expected number of relevant items ``(n_queries, n_cuts)`` for each rescorer."""
+        depth = np.minimum(self._cuts, self._size)
+        bounds = self._nearest[:, depth - 1]
+        which, items = self._candidates(int(depth[-1]))
+        relevant = truth.levels_of(which + self._first_query, items) > 0
+        near = self._estimates[which, items]
+        offsets = np.searchsorted(which, np.arange(len(queries) + 1))
+        out = []
+        for rescorer in rescorers:
+            again = near if rescorer is None else rescorer.distances(queries, which, items)
+            order = np.lexsort((items, again, which))
+            k = min(self._k, self._size)
+            out.append(expected_relevant(near[order], relevant[order], offsets, bounds, depth, k))
+        return out
+
+    def _candidates(self, depth: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Pairs of a query and an item at most as far as the last candidate, all ties included."""
+        is_tied = self._nearest[:, depth] == self._nearest[:, depth - 1]
+        rows = [
+            np.flatnonzero(self._estimates[q, : self._size] <= self._nearest[q, depth - 1])
+            if is_tied[q]
+            else self._rows[q, :depth]
+            for q in range(len(self._rows))
+        ]
+        which = np.repeat(np.arange(len(rows)), [len(some) for some in rows])
+        return which, np.concatenate(rows).astype(np.intp)
 
 
 def _squares(rows: NDArray[Any]) -> Float32Array:

@@ -25,6 +25,7 @@ FEWEST = 200  # rows
 FEWEST_QUERIES = 20  # of the user's own
 MOST_QUERIES, MOST_TRAIN, MOST_DATABASE = 1_000, 5_000, 20_000
 LARGEST_DATABASE = 100_000  # if time is left
+FEWEST_PER_PLACE = 64  # items of a smaller database for each of the first k places
 HALVINGS = 3  # smaller databases in which recall is measured, each half as large as the next
 
 
@@ -99,7 +100,7 @@ class Sample:
     def fewest_searched(self, k: int) -> int:
         """The smallest database in which anything is measured."""
         judged = 0 if self.gains is None else int(self._is_judged().sum())
-        return max(16 * k, 2 * judged)
+        return max(FEWEST_PER_PLACE * k, 2 * judged)
 
     def rows(self, positions: PositionArray) -> Float32Array:
         """Rows in memory, checked; of length 1 for cosine."""

@@ -79,36 +79,44 @@ def program(advice: Advice) -> str:
 
 
 def _search(advice: Advice, factor: int) -> list[str]:
-    """The lines that search, for a hash function, the first columns, or another quantiser."""
+    """The lines that search, for a hash function or a quantiser."""
     row, k = advice.recommended, advice.k
-    distance = DISTANCES[advice.metric]
-    again = [
-        f'hits = bt.rerank(hits, queries, vectors, distance="{distance}")',
-        f"hits = bt.Hits(hits.ids[:, :{k}], hits.distances[:, :{k}])",
+    is_hasher = isinstance(advice.model, Hasher)
+    if not is_hasher and row.columns is None:
+        found = "index" if factor == 1 else f"index.rescore(vectors, factor={factor})"
+        return [
+            "quantiser = bt.quantise.load(path)",
+            f"stored = quantiser.encode(vectors)  # {row.n_bytes} bytes of each item",
+            "index = bt.QuantisedIndex(quantiser, stored)",
+            f"hits = {found}.search(queries, {k})",
+        ]
+    lines = [*_coding(advice), f"hits = index.search(asked, {factor * k})"]
+    if factor > 1:
+        distance = DISTANCES[advice.metric]
+        lines += [
+            f'hits = bt.index.rerank(hits, queries, vectors, distance="{distance}")',
+            f"hits = bt.Hits(hits.ids[:, :{k}], hits.distances[:, :{k}])",
+        ]
+    return lines
+
+
+def _coding(advice: Advice) -> list[str]:
+    """The lines that encode with a hash function, or a quantiser of the first columns."""
+    row = advice.recommended
+    size = f"  # {row.n_bytes} bytes of each item"
+    if not isinstance(advice.model, Hasher):
+        return [
+            "quantiser = bt.quantise.load(path)",
+            f"stored = quantiser.encode(vectors[:, :{row.columns}]){size}",
+            "index = bt.QuantisedIndex(quantiser, stored)",
+            f"asked = queries[:, :{row.columns}]",
+        ]
+    unit = " / np.linalg.norm({0}, axis=1, keepdims=True)" if advice.metric == "cosine" else ""
+    return [
+        "hasher = bt.hashing.load(path)",
+        f"index = bt.FlatIndex(hasher.encode(vectors{unit.format('vectors')})){size}",
+        f"asked = hasher.encode(queries{unit.format('queries')})",
     ]
-    if isinstance(advice.model, Hasher):
-        unit = "" if advice.metric == "euclidean" else "unit = lambda rows: rows / np.linalg.norm(rows, axis=1, keepdims=True)"
-        of = (lambda rows: rows) if not unit else (lambda rows: f"unit({rows})")
-        return [
-            "hasher = bt.hashing.load(path)",
-            *([unit] if unit else []),
-            f"index = bt.FlatIndex(hasher.encode({of('vectors')}))  # {row.n_bytes} bytes of each item",
-            f"hits = index.search(hasher.encode({of('queries')}), {factor * k})",
-            *(again if factor > 1 else []),
-        ]
-    lines = ["quantiser = bt.quantise.load(path)"]
-    if row.columns is not None:
-        return [
-            *lines,
-            f"index = bt.QuantisedIndex(quantiser, quantiser.encode(vectors[:, :{row.columns}]))",
-            f"hits = index.search(queries[:, :{row.columns}], {factor * k})",
-            *(again if factor > 1 else []),
-        ]
-    lines.append(
-        f"index = bt.QuantisedIndex(quantiser, quantiser.encode(vectors))  # {row.n_bytes} bytes of each item"
-    )
-    found = "index" if factor == 1 else f"index.rescore(vectors, factor={factor})"
-    return [*lines, f"hits = {found}.search(queries, {k})"]
 
 
 def _write_folder(advice: Advice, folder: Path) -> None:

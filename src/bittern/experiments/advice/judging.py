@@ -9,7 +9,12 @@ import numpy as np
 from bittern.checks import Float64Array
 from bittern.errors import InputError
 from bittern.experiments.advice.data import Sample
-from bittern.experiments.advice.extrapolation import FEWEST_SIZES, TAIL, predict
+from bittern.experiments.advice.extrapolation import (
+    FEWEST_SIZES,
+    TAIL,
+    predict_ratios,
+    predict_shares,
+)
 from bittern.experiments.advice.record import Advice, Estimate, Row, Shares, Sizes
 from bittern.experiments.advice.splits import STORES
 from bittern.experiments.advice.trials import AdviceSettings, Trial, Trials
@@ -147,16 +152,26 @@ class _Estimates:
             totals.append(np.nansum(floats))
         measured = [interval(v, d) for v, d in zip(values, draws, strict=True)]
         expected = measured[-1]
-        n = self._settings.items
-        if n > sizes[-1] and len(sizes) >= FEWEST_SIZES and not np.isnan(values).any():
-            bounded = self._sample.truth == "neighbours"
-            expected = predict(
-                sizes, np.stack(values), np.stack(draws), np.array(totals), n, bounded=bounded
-            )
+        if self._settings.items > sizes[-1] and len(sizes) >= FEWEST_SIZES:
+            expected = self._predicted(sizes, np.stack(values), np.stack(draws), np.array(totals))
         return Shares(
             expected=_by_store(expected),
             measured={size: _by_store(found) for size, found in zip(sizes, measured, strict=True)},
         )
+
+    def _predicted(
+        self, sizes: list[int], values: Float64Array, draws: Float64Array, totals: Float64Array
+    ) -> list[Estimate]:
+        """Shares ``(n_sizes, n_stores * n_factors)`` of measured sizes, for the user's size."""
+        n = self._settings.items
+        if self._sample.truth != "neighbours":
+            return predict_ratios(sizes, values, draws, n)
+        cuts = [self._settings.k * factor for factor in self._settings.factors]
+        out = []
+        for i in range(len(STORES)):
+            some = slice(i * len(cuts), (i + 1) * len(cuts))
+            out += predict_shares(sizes, cuts, values[:, some], draws[:, :, some], totals, n)
+        return out
 
 
 def _by_store(estimates: list[Estimate]) -> dict[str, tuple[Estimate, ...]]:

@@ -48,11 +48,10 @@ def _larger(advice: Advice) -> str:
             f"expect less among {advice.items:,}."
         )
     sizes = sorted({size for row in advice.rows for size in row.shares.measured})
-    line = "log-odds of the share" if advice.truth == "neighbours" else "share"
     return (
         f"Measured among {', '.join(f'{n:,}' for n in sizes)} items, and extrapolated to "
-        f"{advice.items:,} by a line of the {line} over log n; the intervals include the error of "
-        "the line."
+        f"{advice.items:,} by a curve fitted to these sizes; the intervals include the error of the "
+        "fit."
     )
 
 
