@@ -33,8 +33,9 @@ SIZES = (32, 16, 64, 8, 128)  # bytes, the most informative first
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)  # bits of hash functions that learn from labels
 PREFIXES = (2, 4, 8)  # parts of the columns that are kept
 #: Most promising first, in case there is not enough time for all.
-PLAIN = ("float16", "int8", "binary", "sign", "prefix")
-QUANTISED = ("rabitq-1", "rabitq-2", "rabitq-4", "tcq", "water-filled")
+USUAL = ("float16", "int8", "binary")
+PLAIN = (*USUAL, "sign", "prefix")
+QUANTISED = ("tcq", "rabitq-1", "rabitq-2", "rabitq-4", "water-filled")
 CODEWORDS = ("pq", "opq", "rq")  # learned by FAISS
 UNSUPERVISED = (
     *("itq", "itq+asymmetric", "lsh", "lsh+asymmetric", "pcah", "pcah+asymmetric"),
@@ -141,7 +142,14 @@ def contenders(
     if lengths is None:  # classes may need very few bits
         few = [n for n in LENGTHS if n < 8 * min(SIZES)]
         sized += [Contender(m, n) for n in few for m in methods if Contender(m).learns_from_labels]
-    return fixed + sized
+    return sorted(fixed + sized, key=lambda one: _when(one, order[0]))
+
+
+def _when(one: Contender, first: int) -> int:
+    """The usual formats come first, then the best quantiser at one size, then the others."""
+    if one.method in USUAL:
+        return 0
+    return 1 if (one.method, one.n_bits) == ("tcq", first) else 2
 
 
 def _of_one_size(method: str, dim: int) -> Iterator[Contender]:
@@ -170,7 +178,7 @@ def _fits(method: str, n_bits: int, dim: int, given: bool) -> bool:
 def suited(has_labels: bool) -> tuple[str, ...]:
     """The default methods, the most informative first; those that learn from labels if any."""
     learned = SUPERVISED if has_labels else ()
-    return (*PLAIN, *QUANTISED, *learned, *UNSUPERVISED, "pq", "opq")
+    return (*USUAL, *QUANTISED, *learned, *PLAIN[len(USUAL) :], *UNSUPERVISED, "pq", "opq")
 
 
 def named(methods: str | Iterable[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The data of an advice: rows and queries, divided so that nothing is fitted on what is searched."""
+"""The data of an advice: rows and queries, divided so that nothing searched is fitted on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bittern.relevance import Relevance
 METRICS = ("euclidean", "cosine")
 FEWEST = 200  # rows
 FEWEST_QUERIES = 20  # of the user's own
-MOST_QUERIES, MOST_TRAIN, MOST_DATABASE = 1_000, 5_000, 20_000
+MOST_QUERIES, MOST_TRAIN, MOST_DATABASE = 500, 5_000, 20_000
 LARGEST_DATABASE = 100_000  # if time is left
 FEWEST_PER_PLACE = 64  # items of a smaller database for each of the first k places
 HALVINGS = 3  # smaller databases in which recall is measured, each half as large as the next
@@ -113,7 +113,7 @@ class Sample:
         """Relevance of these items, whose rows are given by position."""
         if self.gains is not None:
             return Relevance.from_matrix(self.gains[:, positions])
-        if self.labels is None:
+        if self.labels is None or self.query_labels is None:
             return Relevance.from_neighbours(self.queries, items, min(k, len(items)))
         of = Relevance.from_classes if self.labels.ndim == 1 else Relevance.from_tags
         return of(self.query_labels, self.labels[positions])

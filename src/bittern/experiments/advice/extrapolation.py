@@ -128,8 +128,6 @@ class _Fit:
         return float(weights @ self._y), weights @ drawn + spread * errors
 
 
-def _estimate(
-    value: float, values: Float64Array, back: Callable[[Any], Any]
-) -> Estimate:
+def _estimate(value: float, values: Float64Array, back: Callable[[Any], Any]) -> Estimate:
     low, high = np.nanpercentile(back(values), [TAIL, 100 - TAIL])
     return Estimate(float(back(value)), float(low), float(high))

@@ -49,9 +49,7 @@ class Resampling:
         """Mean of the values that are defined."""
         return self.share(values, np.ones_like(values))
 
-    def draws(
-        self, codes: Float64Array, floats: Float64Array
-    ) -> tuple[Float64Array, Float64Array]:
+    def draws(self, codes: Float64Array, floats: Float64Array) -> tuple[Float64Array, Float64Array]:
         """The shares of m columns ``(n_splits, n_queries, m)`` of codes, and draws of them."""
         defined = ~np.isnan(codes).any(axis=2) & ~np.isnan(floats)
         both = np.concatenate([codes, floats[:, :, None]], axis=2)

@@ -30,8 +30,8 @@ def _how(advice: Advice) -> str:
     truth = TRUTHS[advice.truth].format(k=advice.k, metric=advice.metric)
     return (
         f"{s.given:,} vectors of {s.dim} dimensions. Methods were fitted on {s.train:,} rows; "
-        f"{s.validation + s.test:,} other vectors were queries, and up to {s.database:,} other rows "
-        f"the database. {truth}. The share is the number of relevant items in the first "
+        f"{s.validation + s.test:,} other vectors were queries, and up to {s.database:,} other "
+        f"rows the database. {truth}. The share is the number of relevant items in the first "
         f"{advice.k} results, in expectation over ties, divided by that of the float ranking. With "
         f"f × rescoring, the first {advice.k} of f × {advice.k} candidates by the float vectors."
     )
@@ -50,8 +50,8 @@ def _larger(advice: Advice) -> str:
     sizes = sorted({size for row in advice.rows for size in row.shares.measured})
     return (
         f"Measured among {', '.join(f'{n:,}' for n in sizes)} items, and extrapolated to "
-        f"{advice.items:,} by a curve fitted to these sizes; the intervals include the error of the "
-        "fit."
+        f"{advice.items:,} by a curve fitted to these sizes; the intervals include the error of "
+        "the fit."
     )
 
 

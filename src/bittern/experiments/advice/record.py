@@ -210,9 +210,7 @@ class Advice:
         self, row: Row, most: int | None = None, store: str = "float32", *, surely: bool = False
     ) -> int | None:
         """The least factor with which a row keeps the target; None if none up to ``most`` does."""
-        for factor, share in zip(
-            self.factors, row.validation_shares.expected[store], strict=True
-        ):
+        for factor, share in zip(self.factors, row.validation_shares.expected[store], strict=True):
             if most is not None and factor > most:
                 return None
             if (share.low if surely else share.value) >= self.target:
