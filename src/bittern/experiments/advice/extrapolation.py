@@ -34,7 +34,6 @@ from scipy.special import ndtr, ndtri
 from bittern.checks import Float64Array
 from bittern.experiments.advice.record import Estimate
 
-FEWEST_SIZES = 3  # two leave nothing to judge a line by
 TAIL = 2.5  # per cent outside a 95 % interval, at each end
 LARGEST_SHARE = 0.9  # of all items that candidates may be on the curve
 LEAST_VARIANCE = 1e-12

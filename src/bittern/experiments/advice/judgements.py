@@ -35,7 +35,7 @@ def gains_of(
         raise FileError(f"{name}: nothing is relevant to any of the {len(queries)} queries.")
     unknown = used & (column < 0)
     if unknown.any():
-        missing = qrels.document_ids[qrels.documents[unknown.argmax()]]
+        missing = str(qrels.document_ids[qrels.documents[unknown.argmax()]])
         raise FileError(f"{name}: no vector has the id {missing!r} of a relevant item.")
     shape = len(queries), len(items)
     return sp.csr_array((qrels.gains[used], (row[used], column[used])), shape=shape)

@@ -10,12 +10,11 @@ from bittern.checks import Float64Array
 from bittern.errors import InputError
 from bittern.experiments.advice.data import Sample
 from bittern.experiments.advice.extrapolation import (
-    FEWEST_SIZES,
     TAIL,
     predict_ratios,
     predict_shares,
 )
-from bittern.experiments.advice.record import Advice, Estimate, Row, Shares, Sizes
+from bittern.experiments.advice.record import FEWEST_SIZES, Advice, Estimate, Row, Shares, Sizes
 from bittern.experiments.advice.splits import STORES
 from bittern.experiments.advice.trials import AdviceSettings, Trial, Trials
 

@@ -42,7 +42,7 @@ def _larger(advice: Advice) -> str:
     measured = [row.n_measured for row in advice.rows]
     if advice.items <= min(measured):
         return f"The figures are for the {min(measured):,} items that were searched."
-    if any(len(row.shares.measured) < 3 for row in advice.rows if row.n_measured < advice.items):
+    if not all(row.is_expected for row in advice.rows if row.n_measured < advice.items):
         return (
             f"There were too few rows to extrapolate: the figures are for {min(measured):,} items; "
             f"expect less among {advice.items:,}."

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bittern.hashing import Hasher
 
 MILLION = 1_000_000
+FEWEST_SIZES = 3  # to extrapolate from; two leave nothing to judge a line by
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,11 @@ class Row:
     def validation_share(self) -> Estimate:
         """As ``share``, on the queries that choose."""
         return self.validation_shares.expected["float32"][0]
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether enough sizes were measured to extrapolate from."""
+        return len(self.shares.measured) >= FEWEST_SIZES
 
     @property
     def megabytes(self) -> int:
@@ -170,6 +176,12 @@ class Advice:
     def factor(self) -> int:
         """The factor of rescoring that the recommended row needs; ``most`` if it is not enough."""
         return self.needed(self.recommended) or self.most
+
+    @property
+    def about(self) -> int:
+        """The items that the figures are about: ``items``, or fewer if they were too few to say."""
+        row = self.recommended
+        return self.items if row.is_expected else min(self.items, row.n_measured)
 
     @property
     def model(self) -> Model:

@@ -206,7 +206,7 @@ def wrapped(text: str) -> str:
 
 
 def _quality(advice: Advice) -> str:
-    among = f"among {advice.items:,} items"
+    among = f"among {advice.about:,} items"
     if advice.truth == "neighbours":
         return f"the {advice.k} nearest {among}"
     return f"the relevant items in the float ranking's first {advice.k}, {among}"
