@@ -100,7 +100,7 @@ def closing(records: Records, folder: Path) -> str:
     next_steps = {
         f"bittern verify {folder}": "measure a cell again and compare to the last bit",
         "bittern reproduce": "list the papers' tables and figures",
-        "bittern advise --vectors X.npy": "find how few bits your own vectors need",
+        "bittern advise --vectors X.npy": "find how few bytes your own vectors need",
     }
     width = max(map(len, next_steps))
     return "\n".join(

@@ -20,6 +20,7 @@ OWNERS = (
 # Arguments that the command calls otherwise.
 ALIASES = {
     "n_bits": "bits",
+    "n_bytes": "bytes",
     "n_threads": "threads",
     "n_splits": "splits",
     "gains": "relevance",

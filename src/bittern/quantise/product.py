@@ -59,11 +59,16 @@ class PQ(_CodewordQuantiser):
         self._learn_parts(faiss, self._padded(X), seed)
 
     def _learn_parts(self, faiss: Any, X: Float32Array, seed: int) -> None:
-        pq = faiss.ProductQuantizer(X.shape[1], self.n_bytes, 8)
+        pq = self._coder(faiss, X.shape[1])
         pq.cp.seed, pq.cp.niter = seed, N_ITERATIONS
         pq.train(np.ascontiguousarray(X))
         found = faiss.vector_to_array(pq.centroids)
         self.codewords_ = found.reshape(self.n_bytes, CODEWORDS, -1).copy()
+
+    def _coder(self, faiss: Any, dim: int) -> Any:
+        pq = faiss.ProductQuantizer(dim, self.n_bytes, 8)
+        pq.cp.min_points_per_centroid = 1  # few rows are the caller's choice, not worth a warning
+        return pq
 
     def _payload(self, residuals: Float32Array) -> Bytes:
         parts = self._padded(residuals).reshape(len(residuals), self.n_bytes, -1)
@@ -102,6 +107,8 @@ class OPQ(PQ):
         k = -(-min(X.shape[1], 4 * self.n_bytes) // self.n_bytes) * self.n_bytes
         opq = faiss.OPQMatrix(X.shape[1], self.n_bytes, k)
         opq.niter = N_ROTATIONS
+        coder = self._coder(faiss, k)  # which must outlive the training
+        opq.pq = coder
         opq.train(np.ascontiguousarray(X))
         self.axes_ = faiss.vector_to_array(opq.A).reshape(k, X.shape[1]).T.copy()
         self._learn_parts(faiss, X @ self.axes_, seed)

@@ -18,7 +18,7 @@ from bittern.io.files import atomic_write
 from bittern.metrics import Curve
 
 if TYPE_CHECKING:
-    from bittern.experiments.advice.record import Advice, Row
+    from bittern.experiments.advice.record import Advice, Estimate, Row
     from bittern.tables import RankingComparison
 
 FORMATS = ("svg", "png", "pdf")
@@ -126,21 +126,24 @@ def draw_tables(
 
 
 def draw_advice(path: str | os.PathLike[str], advice: Advice, title: str = "") -> None:
-    """Draw the share of quality that each method keeps against code length, and the choice."""
-    figure, axes = _blank(path)
-    lengths = sorted({row.n_bits for row in advice.rows})
+    """Draw the share that each method keeps against bytes, without and with rescoring."""
+    factors = (1,) if advice.most == 1 else (1, advice.most)
+    figure, panels = _blank(path, n_panels=len(factors))
     methods = list(dict.fromkeys(row.method for row in advice.rows))
-    for i, method in enumerate(methods):
-        rows = sorted((r for r in advice.rows if r.method == method), key=lambda r: r.n_bits)
-        shift = 0.3 * (i / max(1, len(methods) - 1) - 0.5)  # so that bars do not overlap
-        _draw_method(axes, i, rows, [lengths.index(r.n_bits) + shift for r in rows])
-    target = f"target, {100 * advice.target:g} %"
-    axes.axhline(100 * advice.target, color="0.35", lw=1, ls="--", label=target)
-    _mark_choice(axes, advice, methods, lengths)
-    axes.set_xticks(range(len(lengths)), [str(n) for n in lengths])
-    axes.set(xlabel="bits", ylabel="share of the float ranking's quality, %", title=title)
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=8, ncols=2)
+    for axes, factor in zip(np.atleast_1d(panels), factors, strict=True):
+        for i, method in enumerate(methods):
+            rows = [row for row in advice.rows if row.method == method]
+            _draw_method(axes, i, rows, [advice.share(row, factor) for row in rows])
+        _draw_frontier(axes, advice, factor)
+        how = "without rescoring" if factor == 1 else f"{factor} × rescoring"
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set(xlabel="bytes per item", title=f"{title}, {how}" if title else how)
+        axes.set_ylim(bottom=0)
+    first = np.atleast_1d(panels)[0]
+    first.set_ylabel("share of the float ranking's quality, %")
+    handles, labels = np.atleast_1d(panels)[-1].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, fontsize=8, loc="outside lower center", ncols=4)
     _save(figure, path)
 
 
@@ -195,41 +198,47 @@ def _save(figure: Any, path: str | os.PathLike[str]) -> None:
         figure.savefig(file, format=kind, metadata=metadata, dpi=150)
 
 
-def _draw_method(axes: Any, i: int, rows: list[Row], places: list[float]) -> None:
-    values = [100 * row.share.value for row in rows]
-    low = [v - 100 * row.share.low for v, row in zip(values, rows, strict=True)]
-    high = [100 * row.share.high - v for v, row in zip(values, rows, strict=True)]
+def _draw_method(axes: Any, i: int, rows: list[Row], shares: list[Estimate]) -> None:
+    """The points of a method, with their intervals."""
+    values = [100 * share.value for share in shares]
+    low = [max(0.0, v - 100 * share.low) for v, share in zip(values, shares, strict=True)]
+    high = [max(0.0, 100 * share.high - v) for v, share in zip(values, shares, strict=True)]
     axes.errorbar(
-        places,
+        [row.n_bytes for row in rows],
         values,
-        yerr=[[max(0.0, x) for x in low], [max(0.0, x) for x in high]],
+        yerr=[low, high],
         marker=MARKERS[i % len(MARKERS)],
         **_look(i),
         ms=4,
-        lw=1,
+        lw=0.8,
         elinewidth=0.8,
         label=rows[0].method,
     )
 
 
-def _mark_choice(axes: Any, advice: Advice, methods: list[str], lengths: list[int]) -> None:
-    """Draw a ring around the recommended row."""
-    row = advice.recommended
-    shift = 0.3 * (methods.index(row.method) / max(1, len(methods) - 1) - 0.5)
-    axes.plot(
-        [lengths.index(row.n_bits) + shift],
-        [100 * row.share.value],
-        marker="o",
-        ms=12,
-        mfc="none",
-        mec="0.1",
-        ls="none",
-        label=f"{row.method}, {row.n_bits} bits{_what(advice)}",
+def _draw_frontier(axes: Any, advice: Advice, factor: int) -> None:
+    """The rows that no other one beats with as few bytes, the target, and the answer."""
+    front = advice.frontier(factor)
+    axes.step(
+        [row.n_bytes for row in front],
+        [100 * advice.share(row, factor).value for row in front],
+        where="post",
+        color="0.75",
+        lw=4,
+        zorder=0,
+        label="frontier",
     )
-
-
-def _what(advice: Advice) -> str:
-    """What the marked row is, if it does not reach the target."""
-    if advice.choice is not None:
-        return ""
-    return ": for reranking" if advice.rerank_choice is not None else ": the best"
+    target = f"target, {100 * advice.target:g} %"
+    axes.axhline(100 * advice.target, color="0.35", lw=1, ls="--", label=target)
+    row = advice.recommended
+    if advice.factor <= factor:
+        axes.plot(
+            [row.n_bytes],
+            [100 * advice.share(row, factor).value],
+            marker="o",
+            ms=12,
+            mfc="none",
+            mec="0.1",
+            ls="none",
+            label=f"{row.method}, {row.n_bytes} bytes",
+        )

@@ -1,5 +1,6 @@
-"""Advice: how few bits keep most of the quality of ranking by the vectors themselves."""
+"""Advice: how few bytes keep most of the quality of ranking by the vectors themselves."""
 
-from bittern.experiments.advice.advisor import LENGTHS, SUPERVISED, UNSUPERVISED, advise
+from bittern.experiments.advice.advisor import advise
+from bittern.experiments.advice.contenders import LENGTHS, SIZES, SUPERVISED, UNSUPERVISED
 
-__all__ = ["LENGTHS", "SUPERVISED", "UNSUPERVISED", "advise"]
+__all__ = ["LENGTHS", "SIZES", "SUPERVISED", "UNSUPERVISED", "advise"]

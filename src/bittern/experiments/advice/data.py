@@ -1,8 +1,7 @@
-"""The data of an advice: sampled rows, divided so that no hasher is fitted on a query."""
+"""The data of an advice: rows and queries, divided so that nothing searched is fitted on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,25 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import (
-    Float64Array,
+    Float32Array,
     PositionArray,
     check_array,
     check_labels,
     check_vectors,
     row_blocks,
-    squared_lengths,
     to_unit_length,
 )
 from bittern.errors import InputError
-from bittern.metrics import evaluate
-from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
 METRICS = ("euclidean", "cosine")
 FEWEST = 200  # rows
-MOST_QUERIES, MOST_TRAIN, MOST_DATABASE = 1_000, 5_000, 20_000
-N_NEAREST = 100  # items that a timed search finds
-BLOCK = 1 << 26  # bytes of distances held at once
+FEWEST_QUERIES = 20  # of the user's own
+MOST_QUERIES, MOST_TRAIN, MOST_DATABASE = 500, 5_000, 20_000
+LARGEST_DATABASE = 100_000  # if time is left
+FEWEST_PER_PLACE = 64  # items of a smaller database for each of the first k places
+HALVINGS = 3  # smaller databases in which recall is measured, each half as large as the next
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,20 +37,40 @@ class Sample:
     divides the other rows differently into training rows and database.
     """
 
-    vectors: NDArray[np.floating[Any]]  # (n, dim)
+    given: Any  # (n, dim) numbers as given, perhaps mapped from a file
+    metric: str
+    queries: Float32Array  # (n_queries, dim), of length 1 for cosine
+    query_labels: NDArray[Any] | None
     labels: NDArray[Any] | None  # (n,) classes, or (n, n_tags) zeros and ones
-    n_given: int  # rows that it was drawn from
-    itemsize: int  # bytes of a number in the given vectors
-    queries: PositionArray
+    gains: Any  # (n_queries, n) sparse, of the user's own queries; or None
     n_validation: int  # the first of the queries
-    others: PositionArray
+    pool: PositionArray  # rows that are no queries
     n_train: int
     random_state: int
 
     @property
+    def dim(self) -> int:
+        """Numbers of a vector."""
+        return int(self.given.shape[1])
+
+    @property
+    def truth(self) -> str:
+        """What makes an item relevant: 'classes', 'tags', 'judgements' or 'neighbours'."""
+        if self.gains is not None:
+            return "judgements"
+        if self.labels is None:
+            return "neighbours"
+        return "classes" if self.labels.ndim == 1 else "tags"
+
+    @property
+    def n_searchable(self) -> int:
+        """Rows that are neither queries nor training rows."""
+        return len(self.pool) - self.n_train
+
+    @property
     def n_database(self) -> int:
-        """Rows that are searched in each split."""
-        return len(self.others) - self.n_train
+        """Rows that are searched in each split; the first one may search more at the end."""
+        return min(self.n_searchable, MOST_DATABASE)
 
     @property
     def validation(self) -> slice:
@@ -65,77 +83,141 @@ class Sample:
         return slice(self.n_validation, len(self.queries))
 
     def divide(self, split: int) -> tuple[PositionArray, PositionArray]:
-        """Training rows and database of one split; disjoint, and without queries."""
+        """Training rows, and the others in the order in which databases take them.
+
+        Rows that a user judged relevant are searched, in databases of any size, if others are
+        enough for training.
+        """
         rng = np.random.default_rng([self.random_state, 1 + split])
-        order = rng.permutation(self.others)
-        return np.sort(order[: self.n_train]), np.sort(order[self.n_train :])
+        order = rng.permutation(self.pool)
+        if self.gains is not None:
+            order = order[np.argsort(self._is_judged()[order], kind="stable")]
+            rest = order[self.n_train :]
+            judged = self._is_judged()[rest]
+            order = np.concatenate([order[: self.n_train], rest[judged], rest[~judged]])
+        return order[: self.n_train], order[self.n_train :]
+
+    def fewest_searched(self, k: int) -> int:
+        """The smallest database in which anything is measured."""
+        judged = 0 if self.gains is None else int(self._is_judged().sum())
+        return max(FEWEST_PER_PLACE * k, 2 * judged)
+
+    def rows(self, positions: PositionArray) -> Float32Array:
+        """Rows in memory, checked; of length 1 for cosine."""
+        order = np.argsort(positions, kind="stable")
+        out = np.empty((len(positions), self.dim), np.float32)
+        out[order] = _checked_rows(self.given, positions[order], self.metric)
+        return out
+
+    def truth_of(self, items: Float32Array, positions: PositionArray, k: int) -> Relevance:
+        """Relevance of these items, whose rows are given by position."""
+        if self.gains is not None:
+            return Relevance.from_matrix(self.gains[:, positions])
+        if self.labels is None or self.query_labels is None:
+            return Relevance.from_neighbours(self.queries, items, min(k, len(items)))
+        of = Relevance.from_classes if self.labels.ndim == 1 else Relevance.from_tags
+        return of(self.query_labels, self.labels[positions])
+
+    def _is_judged(self) -> NDArray[np.bool_]:
+        judged = np.zeros(len(self.given), bool)
+        judged[self.gains.tocoo().col] = True
+        return judged
 
 
-def draw_sample(vectors: Any, labels: Any, random_state: int) -> Sample:
-    """Check the shapes, draw the rows that are used, and check those."""
-    given = _two_dimensional(vectors)
+def sizes_up_to(n: int, fewest: int, begin: int = 0) -> tuple[int, ...]:
+    """Sizes of databases, ascending: n, and halves of it that are large enough.
+
+    With ``begin``, sizes above that.
+    """
+    sizes = [n >> i for i in range(HALVINGS + 1)]
+    return tuple(size for size in sorted(sizes) if size == n or size >= max(fewest, 2 * begin))
+
+
+def draw_sample(
+    vectors: Any,
+    labels: Any = None,
+    random_state: int = 0,
+    *,
+    metric: str = "euclidean",
+    queries: Any = None,
+    gains: Any = None,
+) -> Sample:
+    """Check the shapes, draw the rows that are used, and check the queries."""
+    given = _two_dimensional(vectors, "vectors")
     n = len(given)
     if n < FEWEST:
         raise InputError(f"advise: vectors must have at least {FEWEST} rows, got {n}.")
     y = None if labels is None else _checked_labels(labels, n)
     rng = np.random.default_rng([random_state, 0])
-    most = MOST_QUERIES + MOST_TRAIN + MOST_DATABASE
-    rows = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
-    order = rng.permutation(len(rows))
-    n_queries = min(MOST_QUERIES, len(rows) // 5)
+    if queries is None:
+        n_queries = min(MOST_QUERIES, n // 5)
+        drawn = _drawn(rng, n, n_queries + MOST_TRAIN + LARGEST_DATABASE)
+        asked, pool, sparse = drawn[:n_queries], np.sort(drawn[n_queries:]), None
+        rows = _checked_rows(given, asked, metric)
+    else:
+        rows, asked = _own_queries(queries, given.shape[1], metric, rng)
+        sparse = None if gains is None else _checked_gains(gains, len(queries), n)[asked]
+        pool = np.sort(_drawn(rng, n, MOST_TRAIN + LARGEST_DATABASE))
+        if sparse is not None:  # what is relevant is always searched
+            pool = np.union1d(pool, sparse.tocoo().col)
     return Sample(
-        vectors=_finite(given, rows),
-        labels=None if y is None else y[rows],
-        n_given=n,
-        itemsize=given.dtype.itemsize,
-        queries=order[:n_queries],
-        n_validation=n_queries // 2,
-        others=np.sort(order[n_queries:]),
-        n_train=min(MOST_TRAIN, 2 * len(rows) // 5),
+        given=given,
+        metric=metric,
+        queries=rows,
+        query_labels=None if y is None else y[asked],
+        labels=y,
+        gains=sparse,
+        n_validation=len(rows) // 2,
+        pool=pool,
+        n_train=min(MOST_TRAIN, 2 * (len(pool) + (len(rows) if queries is None else 0)) // 5),
         random_state=random_state,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SplitTruth:
-    """The ground truth of one split, and the float ranking's average precision under it."""
-
-    relevance: Relevance
-    ceiling: Float64Array  # (n_queries,), NaN for a query with nothing relevant
+def _drawn(rng: np.random.Generator, n: int, most: int) -> PositionArray:
+    """At most so many of n rows, in random order."""
+    return rng.permutation(n) if n <= most else rng.choice(n, most, replace=False)
 
 
-def truth_of(sample: Sample, database: PositionArray, metric: str, k: int) -> SplitTruth:
-    """Relevance by classes or tags; without labels, by the k nearest neighbours.
-
-    Ranking by real distances finds the k nearest perfectly, so its precision is then 1.
-    """
-    queries, items = sample.vectors[sample.queries], sample.vectors[database]
-    if sample.labels is None:
-        relevance = Relevance.from_neighbours(queries, items, k, metric=metric)
-        return SplitTruth(relevance, np.ones(len(queries)))
-    y = sample.labels
-    of = Relevance.from_classes if y.ndim == 1 else Relevance.from_tags
-    relevance = of(y[sample.queries], y[database])
-    for part in (sample.validation, sample.test):
-        if not relevance.n_relevant[part].any():
-            raise InputError(
-                f"advise: none of {part.stop - part.start} queries has anything relevant among "
-                f"{len(database)} items; are these class labels?"
-            )
-    blocks = _distances(queries.astype(np.float64), items.astype(np.float64), metric)
-    profile = TieProfile.from_distances(blocks, relevance, compact=True)
-    ceiling = evaluate(profile, "ap")["ap"].per_query
-    assert ceiling is not None
-    return SplitTruth(relevance, ceiling)
+def _own_queries(
+    queries: Any, dim: int, metric: str, rng: np.random.Generator
+) -> tuple[Float32Array, PositionArray]:
+    """The user's queries, at most MOST_QUERIES of them, and which ones."""
+    given = _two_dimensional(queries, "queries")
+    if given.shape[1] != dim:
+        raise InputError(f"advise: queries must have {dim} columns, got {given.shape[1]}.")
+    if len(given) < FEWEST_QUERIES:
+        raise InputError(
+            f"advise: queries must have at least {FEWEST_QUERIES} rows, got {len(given)}."
+        )
+    asked = _drawn(rng, len(given), MOST_QUERIES)
+    return _checked_rows(given, asked, metric, "queries"), asked
 
 
-def _two_dimensional(vectors: Any) -> Any:
+def _checked_gains(gains: Any, n_queries: int, n: int) -> Any:
+    """The user's judgements as a sparse matrix with rows of gains."""
+    import scipy.sparse as sp
+
+    matrix = gains if sp.issparse(gains) else check_array(gains, "advise: relevance")
+    if matrix.shape != (n_queries, n):
+        raise InputError(
+            f"advise: relevance must have a row for each of {n_queries} queries and a column for "
+            f"each of {n} vectors, got shape {matrix.shape}."
+        )
+    csr = sp.csr_array(matrix)
+    csr.eliminate_zeros()
+    if not csr.nnz or not (csr.data > 0).all():
+        raise InputError("advise: relevance must be gains of at least 0, some of them above.")
+    return csr
+
+
+def _two_dimensional(vectors: Any, name: str) -> Any:
     """Vectors as an array, still mapped if they are: only the sample is read later."""
-    v = check_array(vectors, "advise: vectors")
+    v = check_array(vectors, f"advise: {name}")
     if v.ndim != 2 or 0 in v.shape:
-        raise InputError(f"advise: vectors must be 2-D (n, dim), got shape {v.shape}.")
+        raise InputError(f"advise: {name} must be 2-D (n, dim), got shape {v.shape}.")
     if v.dtype.kind not in "fiub":
-        raise InputError(f"advise: vectors must be numbers, got dtype {v.dtype}.")
+        raise InputError(f"advise: {name} must be numbers, got dtype {v.dtype}.")
     return v
 
 
@@ -158,26 +240,21 @@ def _checked_labels(labels: Any, n: int) -> NDArray[Any]:
     return tags.astype(bool)
 
 
-def _finite(given: Any, rows: PositionArray) -> NDArray[np.floating[Any]]:
-    """The sampled rows in memory; errors give the row's number in the user's array."""
+def _checked_rows(
+    given: Any, rows: PositionArray, metric: str, name: str = "vectors"
+) -> Float32Array:
+    """Some rows in memory; errors give the row's number in the user's array."""
     sample = np.asarray(given[rows])
     for some in row_blocks(len(sample), 8 * sample.shape[1]):
         finite = np.isfinite(sample[some]).all(axis=1)
         if not finite.all():
             row = int(rows[some][finite.argmin()])
-            raise InputError(f"advise: vectors must be finite, but row {row} is not.")
-    return check_vectors(sample, "advise: vectors")
-
-
-def _distances(queries: Float64Array, items: Float64Array, metric: str) -> Iterator[Float64Array]:
-    """Blocks of squared distances, which rank the items as the metric does."""
+            raise InputError(f"advise: {name} must be finite, but row {row} is not.")
+    checked = check_vectors(sample, f"advise: {name}")
     if metric == "cosine":
-        queries, items = to_unit_length(queries, "advise"), to_unit_length(items, "advise")
-    else:
-        # Near the origin rounding loses less; whole numbers stay whole, so their ties stay ties.
-        centre = np.round(items.mean(axis=0))
-        queries, items = queries - centre, items - centre
-    squares = squared_lengths(items)
-    for some in row_blocks(len(queries), 8 * len(items), BLOCK):
-        q = queries[some]
-        yield squared_lengths(q)[:, None] - 2 * (q @ items.T) + squares
+        checked = to_unit_length(checked.astype(np.float64), "advise")
+    with np.errstate(over="ignore"):
+        out = checked.astype(np.float32)
+    if not np.isfinite(out).all():
+        raise InputError(f"advise: {name} must fit in 32 bits; scale them.")
+    return out

@@ -1,30 +1,24 @@
-"""From trials to an advice: shares with intervals, and the speed of search."""
+"""From trials to an advice: shares with intervals, measured and for the user's own size."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bittern.checks import Float64Array
-from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.experiments.advice.data import N_NEAREST, Sample
-from bittern.experiments.advice.record import Advice, Estimate, Row, Sizes, Speed
-from bittern.index import FlatIndex, MultiIndex
-from bittern.index.base import Index
-
-if TYPE_CHECKING:
-    from bittern.experiments.advice.trials import AdviceSettings, Trial, Trials
+from bittern.experiments.advice.data import Sample
+from bittern.experiments.advice.extrapolation import (
+    TAIL,
+    predict_ratios,
+    predict_shares,
+)
+from bittern.experiments.advice.record import FEWEST_SIZES, Advice, Estimate, Row, Shares, Sizes
+from bittern.experiments.advice.splits import STORES
+from bittern.experiments.advice.trials import AdviceSettings, Trial, Trials
 
 RESAMPLES = 1000
-TAIL = 2.5  # per cent outside a 95 % interval, at each end
-ITEMS = 1_000_000  # codes that are searched
-QUERIES, REPEATS = 20, 3
-FEWEST_INDEXED = 4096  # codes; fewer are always scanned
 
 
 class Resampling:
@@ -41,110 +35,150 @@ class Resampling:
     Reference: [Owen-2007] for drawing rows and columns, [Efron-Tibshirani-1993] for the interval.
     """
 
-    def __init__(self, n_splits: int, n_queries: int, random_state: int = 0) -> None:
-        rng = np.random.default_rng(random_state)
-        self._splits = _draw_counts(rng, n_splits)
-        self._queries = _draw_counts(rng, n_queries)
+    def __init__(self, n_queries: int, random_state: int = 0) -> None:
+        self._queries = _draw_counts(np.random.default_rng([random_state, 0]), n_queries)
+        self._random_state = random_state
 
     def share(self, codes: Float64Array, floats: Float64Array) -> Estimate:
         """Mean of the codes' values divided by that of the floats, where both are defined."""
-        defined = ~np.isnan(codes) & ~np.isnan(floats)
-        part, whole = np.where(defined, codes, 0.0), np.where(defined, floats, 0.0)
-        if not whole.sum() > 0:
-            return Estimate(np.nan, np.nan, np.nan)
-        sums = self._sums(whole)
-        shares = np.divide(self._sums(part), sums, out=np.full(len(sums), np.nan), where=sums > 0)
-        low, high = np.nanpercentile(shares, [TAIL, 100 - TAIL])
-        return Estimate(float(part.sum() / whole.sum()), float(low), float(high))
+        value, draws = self.draws(codes[:, :, None], floats)
+        return interval(value, draws)[0]
 
     def mean(self, values: Float64Array) -> Estimate:
         """Mean of the values that are defined."""
         return self.share(values, np.ones_like(values))
 
+    def draws(self, codes: Float64Array, floats: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """The shares of m columns ``(n_splits, n_queries, m)`` of codes, and draws of them."""
+        defined = ~np.isnan(codes).any(axis=2) & ~np.isnan(floats)
+        both = np.concatenate([codes, floats[:, :, None]], axis=2)
+        both = np.where(defined[:, :, None], both, 0.0)
+        if not both[:, :, -1].sum() > 0:
+            m = codes.shape[2]
+            return np.full(m, np.nan), np.full((RESAMPLES, m), np.nan)
+        whole = both.sum(axis=(0, 1))
+        sums = self._sums(both)
+        return whole[:-1] / whole[-1], _ratio(sums[:, :-1], sums[:, -1:])
+
     def _sums(self, values: Float64Array) -> Float64Array:
-        return ((self._splits @ values) * self._queries).sum(axis=1)
+        """Sums over the drawn splits and queries, ``(RESAMPLES, m)``."""
+        splits = _draw_counts(np.random.default_rng([self._random_state, 1]), len(values))
+        return sum(
+            (splits[:, [s]] * (self._queries @ part) for s, part in enumerate(values)),
+            start=np.zeros((RESAMPLES, values.shape[2])),
+        )
+
+
+def interval(values: Float64Array, draws: Float64Array) -> list[Estimate]:
+    """Each value with the interval of its draws ``(RESAMPLES, m)``; NaN if undefined."""
+    if np.isnan(values).all():
+        return [Estimate(np.nan, np.nan, np.nan)] * len(values)
+    low, high = np.nanpercentile(draws, [TAIL, 100 - TAIL], axis=0)
+    return [Estimate(*map(float, three)) for three in zip(values, low, high, strict=True)]
 
 
 def judge(found: Trials, sample: Sample, settings: AdviceSettings, began: float) -> Advice:
-    """Turn the trials into an advice; search is timed here."""
+    """Turn the trials into an advice."""
     if not found.trials:
         raise InputError(f"advise: nothing could be tried: {found.skipped[0].reason}.")
-    ceilings = np.stack(found.ceilings)
-    estimates = _Estimates(sample, ceilings)
-    advice = Advice(
+    order = {one: i for i, one in enumerate(settings.contenders)}
+    trials = sorted(found.trials, key=lambda trial: (trial.n_bytes, order[trial.contender]))
+    estimates = _Estimates(found, sample, settings)
+    return Advice(
         target=settings.target,
-        truth=_truth_name(sample),
+        truth=sample.truth,
         k=settings.k,
-        cutoff=settings.cutoff,
-        metric=settings.metric,
-        ceiling=estimates.test.mean(ceilings[:, sample.test]),
-        rows=tuple(estimates.row(trial) for trial in found.trials),
+        factors=settings.factors,
+        most=settings.most,
+        items=settings.items,
+        metric=sample.metric,
+        ceiling=estimates.ceiling(),
+        rows=tuple(estimates.row(trial) for trial in trials),
         skipped=tuple(found.skipped),
-        sizes=_sizes(sample),
-        n_splits=len(ceilings),
+        sizes=_sizes(sample, found),
         budget=settings.budget,
-        seconds=0.0,
+        seconds=perf_counter() - began,
+        stopped=found.stopped,
         random_state=sample.random_state,
-        speed=None,
-        hashers={(trial.method, trial.n_bits): trial.hasher for trial in found.trials},
+        models=tuple(trial.model for trial in trials),
     )
-    return _timed(advice, sample, began)
 
 
 class _Estimates:
     """Estimates over the two halves of the queries, each with its own draws."""
 
-    def __init__(self, sample: Sample, ceilings: Float64Array) -> None:
-        n_splits, n_queries = ceilings.shape
-        self._parts = sample.validation, sample.test
-        self._ceilings = ceilings
-        self.validation = Resampling(n_splits, sample.n_validation)
-        self.test = Resampling(n_splits, n_queries - sample.n_validation)
+    def __init__(self, found: Trials, sample: Sample, settings: AdviceSettings) -> None:
+        self._found, self._sample, self._settings = found, sample, settings
+        self._validation = Resampling(sample.n_validation)
+        self._test = Resampling(len(sample.queries) - sample.n_validation)
+
+    def ceiling(self) -> Estimate:
+        """Mean relevant items among the first k by the vectors, as a share of k."""
+        size = max(n for split, n in self._found.ceilings if split == 0)
+        values = self._found.ceilings[0, size][None, self._sample.test]
+        return self._test.mean(values / self._settings.k)
 
     def row(self, trial: Trial) -> Row:
-        """A trial with its estimates; search is timed later."""
-        precision = np.stack(trial.precision)
-        chooses, judges = self._parts
-        recall = validation_recall = None
-        if trial.recall:
-            validation_recall = self.validation.mean(np.stack(trial.recall)[:, chooses])
-            recall = self.test.mean(np.stack(trial.recall)[:, judges])
+        """A trial with its estimates."""
         return Row(
-            method=trial.method,
-            n_bits=trial.n_bits,
+            method=trial.contender.method,
+            n_bits=trial.contender.n_bits or 8 * trial.n_bytes,
+            n_bytes=trial.n_bytes,
+            columns=trial.contender.columns,
             learns_from_labels=trial.learns_from_labels,
-            share=self._share(self.test, precision, judges),
-            precision=self.test.mean(precision[:, judges]),
-            recall=recall,
-            validation_share=self._share(self.validation, precision, chooses),
-            validation_recall=validation_recall,
-            fit_seconds=median(trial.fit_seconds),
-            encode_microseconds=1e6 * median(trial.encode_seconds),
-            search_milliseconds=np.nan,
+            shares=self._shares(trial, self._test, self._sample.test),
+            validation_shares=self._shares(trial, self._validation, self._sample.validation),
+            n_measured=trial.largest,
+            n_splits=trial.n_splits,
+            fit_seconds=trial.fit_seconds,
+            encode_microseconds=1e6 * trial.encode_seconds,
+            search_milliseconds=1e3 * trial.search_seconds,
         )
 
-    def _share(self, resampling: Resampling, precision: Float64Array, part: slice) -> Estimate:
-        return resampling.share(precision[:, part], self._ceilings[:, part])
+    def _shares(self, trial: Trial, resampling: Resampling, part: slice) -> Shares:
+        """Shares by store and factor: measured at each size, and for the user's size."""
+        sizes = sorted({size for _, size in trial.counts})
+        values, draws, totals = [], [], []
+        for size in sizes:
+            numbers = sorted(split for split, n in trial.counts if n == size)
+            counts = np.stack([trial.counts[number, size][part] for number in numbers])
+            floats = np.stack([self._found.ceilings[number, size][part] for number in numbers])
+            value, drawn = resampling.draws(counts.reshape(*counts.shape[:2], -1), floats)
+            values.append(value)
+            draws.append(drawn)
+            totals.append(np.nansum(floats))
+        measured = [interval(v, d) for v, d in zip(values, draws, strict=True)]
+        expected = measured[-1]
+        if self._settings.items > sizes[-1] and len(sizes) >= FEWEST_SIZES:
+            expected = self._predicted(sizes, np.stack(values), np.stack(draws), np.array(totals))
+        return Shares(
+            expected=_by_store(expected),
+            measured={size: _by_store(found) for size, found in zip(sizes, measured, strict=True)},
+        )
+
+    def _predicted(
+        self, sizes: list[int], values: Float64Array, draws: Float64Array, totals: Float64Array
+    ) -> list[Estimate]:
+        """Shares ``(n_sizes, n_stores * n_factors)`` of measured sizes, for the user's size."""
+        n = self._settings.items
+        if self._sample.truth != "neighbours":
+            return predict_ratios(sizes, values, draws, n)
+        cuts = [self._settings.k * factor for factor in self._settings.factors]
+        out = []
+        for i in range(len(STORES)):
+            some = slice(i * len(cuts), (i + 1) * len(cuts))
+            out += predict_shares(sizes, cuts, values[:, some], draws[:, :, some], totals, n)
+        return out
 
 
-def search_milliseconds(queries: Codes, items: Codes) -> float:
-    """Milliseconds per query of comparing it with a million codes on one thread.
-
-    The million repeats the given codes, each bit flipped with probability 1/16.  Exact copies
-    would equal a query so often that the scan could stop early.
-    """
-    return _milliseconds(FlatIndex(_like(items)), queries)
+def _by_store(estimates: list[Estimate]) -> dict[str, tuple[Estimate, ...]]:
+    """Estimates for each factor, by what rescored."""
+    n = len(estimates) // len(STORES)
+    return {name: tuple(estimates[i * n : (i + 1) * n]) for i, name in enumerate(STORES)}
 
 
-def search_speed(queries: Codes, items: Codes) -> Speed | None:
-    """Milliseconds of both exact indexes over the given codes; None if there are too few.
-
-    Codes are not repeated here: the speed of tables depends on how near the nearest codes are.
-    """
-    if len(items) < FEWEST_INDEXED:
-        return None
-    flat, multi = (_milliseconds(kind(items), queries) for kind in (FlatIndex, MultiIndex))
-    return Speed(len(items), flat, multi)
+def _ratio(parts: Float64Array, wholes: Float64Array) -> Float64Array:
+    return np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
 
 
 def _draw_counts(rng: np.random.Generator, n: int) -> Float64Array:
@@ -153,65 +187,13 @@ def _draw_counts(rng: np.random.Generator, n: int) -> Float64Array:
     return np.bincount(drawn.ravel(), minlength=RESAMPLES * n).reshape(-1, n).astype(np.float64)
 
 
-def _timed(advice: Advice, sample: Sample, began: float) -> Advice:
-    """The advice with search times; each length is timed once, with codes of its best method."""
-    times = {}
-    for n_bits in sorted({row.n_bits for row in advice.rows}):
-        times[n_bits] = search_milliseconds(*_codes(advice, sample, advice.best_of(n_bits)))
-    rows = tuple(replace(row, search_milliseconds=times[row.n_bits]) for row in advice.rows)
-    speed = search_speed(*_codes(advice, sample, advice.recommended))
-    return replace(advice, rows=rows, speed=speed, seconds=perf_counter() - began)
-
-
-def _codes(advice: Advice, sample: Sample, row: Row) -> tuple[Codes, Codes]:
-    """Queries and database of the first split, encoded by the hasher of a row."""
-    hasher = advice.hashers[row.method, row.n_bits]
-    _, database = sample.divide(0)
-    return (
-        hasher.encode(sample.vectors[sample.queries]),
-        hasher.encode(sample.vectors[database]),
-    )
-
-
-def _truth_name(sample: Sample) -> str:
-    if sample.labels is None:
-        return "neighbours"
-    return "classes" if sample.labels.ndim == 1 else "tags"
-
-
-def _sizes(sample: Sample) -> Sizes:
-    dim = sample.vectors.shape[1]
+def _sizes(sample: Sample, found: Trials) -> Sizes:
     return Sizes(
-        given=sample.n_given,
-        dim=dim,
-        float_megabytes=dim * sample.itemsize,
+        given=len(sample.given),
+        dim=sample.dim,
+        float_bytes=sample.dim * 4,
         train=sample.n_train,
         validation=sample.n_validation,
         test=len(sample.queries) - sample.n_validation,
-        database=sample.n_database,
+        database=max(size for _, size in found.ceilings),
     )
-
-
-def _like(codes: Codes) -> Codes:
-    """ITEMS codes that are like the given ones."""
-    rng = np.random.default_rng(0)
-    words = np.resize(codes.words, (ITEMS, codes.words.shape[1]))
-    flipped = np.full(words.shape, ~np.uint64(0))
-    for _ in range(4):
-        flipped &= rng.integers(0, 1 << 64, words.shape, np.uint64)
-    used = codes.n_bits % 64
-    if used:  # padding stays zero
-        flipped[:, -1] &= np.uint64((1 << used) - 1)
-    return Codes(words ^ flipped, codes.n_bits)
-
-
-def _milliseconds(index: Index, queries: Codes) -> float:
-    """Median of a few times, after a first search that compiles and warms up."""
-    some = queries[:QUERIES]
-    index.search(some, N_NEAREST, n_threads=1)
-    times = []
-    for _ in range(REPEATS):
-        start = perf_counter()
-        index.search(some, N_NEAREST, n_threads=1)
-        times.append(perf_counter() - start)
-    return 1000 * float(np.median(times)) / len(some)

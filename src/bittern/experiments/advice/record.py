@@ -1,19 +1,21 @@
-"""Advice: every method and length that was tried, and which one to take."""
+"""Advice: every method and size that was tried, and which one to take."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
-import tempfile
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bittern.errors import FileError
-from bittern.experiments.advice import wording
-from bittern.hashing import Hasher
+from bittern.errors import InputError
+from bittern.experiments.advice import notes, wording
+
+if TYPE_CHECKING:
+    from bittern.experiments.advice.contenders import Model
+    from bittern.hashing import Hasher
+
+MILLION = 1_000_000
+FEWEST_SIZES = 3  # to extrapolate from; two leave nothing to judge a line by
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,48 +28,66 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
-    """Milliseconds per query on one thread over the given codes, by scanning and by tables."""
+class Skipped:
+    """A method and size that was not tried, and why."""
 
-    n_items: int
-    flat: float
-    multi: float
+    method: str
+    n_bits: int | None  # None if the method has only one size
+    reason: str
+    lacked_time: bool = False  # a larger budget would try it
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """Lengths of a method that were not tried, and why."""
+class Shares:
+    """Shares of what the vectors find, for each factor of rescoring.
 
-    method: str
-    n_bits: tuple[int, ...]
-    reason: str
-    lacked_time: bool = False  # a larger budget would try them
+    Keys are what rescores: 'float32' or 'int8'.
+    """
+
+    expected: dict[str, tuple[Estimate, ...]]  # among the items that the advice is about
+    measured: dict[int, dict[str, tuple[Estimate, ...]]]  # by size of database
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One method at one length.
+    """One method at one size.
 
-    ``share``, ``precision`` and ``recall`` come from the queries that judge.  Only
-    ``validation_share`` and ``validation_recall``, from the queries that choose, decide.
+    ``shares`` come from the queries that judge.  Only ``validation_shares``, from the queries that
+    choose, decide.
     """
 
     method: str
     n_bits: int
+    n_bytes: int  # of each item, with corrections
+    columns: int | None  # of a vector that are used; None means all
     learns_from_labels: bool
-    share: Estimate  # of the float ranking's mean average precision
-    precision: Estimate  # mean average precision, in expectation over ties
-    recall: Estimate | None  # share of true neighbours among the first; None with labels
-    validation_share: Estimate
-    validation_recall: Estimate | None
+    shares: Shares
+    validation_shares: Shares
+    n_measured: int  # items of the largest database
+    n_splits: int
     fit_seconds: float
     encode_microseconds: float  # per vector
-    search_milliseconds: float  # per query over a million codes, one thread
+    search_milliseconds: float  # per query over a million items
+
+    @property
+    def share(self) -> Estimate:
+        """Without rescoring, among the items that the advice is about."""
+        return self.shares.expected["float32"][0]
+
+    @property
+    def validation_share(self) -> Estimate:
+        """As ``share``, on the queries that choose."""
+        return self.validation_shares.expected["float32"][0]
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether enough sizes were measured to extrapolate from."""
+        return len(self.shares.measured) >= FEWEST_SIZES
 
     @property
     def megabytes(self) -> int:
-        """Memory of a million codes, packed into bytes."""
-        return -(-self.n_bits // 8)
+        """Memory of a million items."""
+        return self.n_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,105 +96,156 @@ class Sizes:
 
     given: int
     dim: int
-    float_megabytes: int  # a million vectors as they were given
+    float_bytes: int  # of a vector in 32 bits for each number
     train: int
     validation: int  # queries that choose
     test: int  # queries that judge
-    database: int
+    database: int  # the largest
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Advice:
-    """Which method and how many bits keep a share of the float ranking's quality.
+    """Which method and how few bytes keep a share of the float ranking's quality.
 
-    ``rows`` has everything that was tried, by method and length; ``skipped`` what was not, and why.
-    The same ``random_state`` gives the same advice, times aside, unless the budget cuts the trials
-    or splits differently.
+    Quality is the number of relevant items among the first k results.  With rescoring of factor f,
+    the f × k candidates that the codes find are sorted by full vectors, which can be on disk.
+
+    ``rows`` has everything that was tried, by bytes; ``skipped`` what was not, and why.  The same
+    ``random_state`` gives the same advice, times aside, unless the budget cuts the trials
+    differently.
     """
 
     target: float
-    truth: str  # 'classes', 'tags' or 'neighbours'
-    k: int  # nearest neighbours that are relevant without labels
-    cutoff: int  # candidates among which ``recall`` counts
+    truth: str  # 'classes', 'tags', 'judgements' or 'neighbours'
+    k: int  # first results that count; nearest neighbours that are relevant without labels
+    factors: tuple[int, ...]  # of rescoring, ascending from 1
+    most: int  # factor that the answer may use
+    items: int  # that the answer is about
     metric: str
-    ceiling: Estimate  # the float ranking's mean average precision
+    ceiling: Estimate  # the share of relevant items among the first k by the vectors
     rows: tuple[Row, ...]
     skipped: tuple[Skipped, ...]
     sizes: Sizes
-    n_splits: int
     budget: float
     seconds: float
+    stopped: bool  # by Ctrl-C
     random_state: int
-    speed: Speed | None  # of the recommended row, over the given codes
-    hashers: dict[tuple[str, int], Hasher] = field(repr=False)  # as fitted in the first split
+    models: tuple[Model, ...] = field(repr=False)  # of the rows, as fitted in the first split
 
     @property
     def choice(self) -> Row | None:
-        """The fewest bits that keep the target, or None."""
-        return self._fewest(self._sufficient)
+        """The fewest bytes that keep the target without rescoring, or None."""
+        return self._fewest([row for row in self.rows if row.validation_share.value >= self.target])
 
     @property
     def safe_choice(self) -> Row | None:
-        """The fewest bits whose whole interval keeps the target, or None."""
+        """The fewest bytes whose whole interval keeps the target within ``most``, or None."""
         return self._fewest(
-            [row for row in self._sufficient if row.validation_share.low >= self.target]
+            [row for row in self.rows if self.needed(row, self.most, surely=True) is not None]
         )
 
     @property
-    def unsupervised_choice(self) -> Row | None:
-        """The fewest bits that keep the target without learning from labels, or None."""
-        return self._fewest([row for row in self._sufficient if not row.learns_from_labels])
+    def rerank_choice(self) -> Row | None:
+        """The fewest bytes that keep the target with rescoring of at most ``most``, or None."""
+        return self._fewest(self._kept(self.most))
 
     @property
-    def rerank_choice(self) -> Row | None:
-        """The fewest bits whose candidates hold the target share of true neighbours, or None."""
-        enough = [row for row in self.rows if _validation_recall(row) >= self.target]
-        return min(enough, key=lambda row: (row.n_bits, -_validation_recall(row)), default=None)
+    def unsupervised_choice(self) -> Row | None:
+        """As ``rerank_choice``, without learning from labels."""
+        return self._fewest([row for row in self._kept(self.most) if not row.learns_from_labels])
+
+    @property
+    def deepest_choice(self) -> Row | None:
+        """The fewest bytes that keep the target with rescoring of any factor tried, or None."""
+        return self._fewest(self._kept(self.factors[-1]))
 
     @property
     def best(self) -> Row:
-        """The largest share, at any length."""
+        """The largest share without rescoring, at any size."""
         return max(self.rows, key=lambda row: row.validation_share.value)
 
     @property
-    def best_candidates(self) -> Row:
-        """The largest share of true neighbours among the candidates, at any length."""
-        return max(self.rows, key=_validation_recall)
+    def recommended(self) -> Row:
+        """The choice with rescoring; if there is none, the best with it."""
+        index = self.factors.index(self.most)
+        return self.rerank_choice or max(
+            self.rows, key=lambda row: row.validation_shares.expected["float32"][index].value
+        )
 
     @property
-    def recommended(self) -> Row:
-        """The choice; if there is none, the choice for reranking, or the best."""
-        return self.choice or self.rerank_choice or self.best
+    def factor(self) -> int:
+        """The factor of rescoring that the recommended row needs; ``most`` if it is not enough."""
+        return self.needed(self.recommended) or self.most
+
+    @property
+    def about(self) -> int:
+        """The items that the figures are about: ``items``, or fewer if they were too few to say."""
+        row = self.recommended
+        return self.items if row.is_expected else min(self.items, row.n_measured)
+
+    @property
+    def model(self) -> Model:
+        """The recommended model as it was measured, fitted on the first split's training rows."""
+        return self.model_of(self.recommended)
 
     @property
     def hasher(self) -> Hasher:
-        """The recommended hasher as it was measured, fitted on the first split's training rows."""
-        return self.hashers[self.recommended.method, self.recommended.n_bits]
+        """The recommended hash function: the model, or the one with the fewest bytes that does."""
+        from bittern.hashing import Hasher
+
+        model = self.model
+        if isinstance(model, Hasher):
+            return model
+        hashed = [row for row in self.rows if isinstance(self.model_of(row), Hasher)]
+        if not hashed:
+            raise InputError("advise: no hash function was tried; the answer is in `model`.")
+        enough = [row for row in hashed if self.needed(row) is not None]
+        row = self._fewest(enough) or max(hashed, key=lambda one: one.validation_share.value)
+        found = self.model_of(row)
+        assert isinstance(found, Hasher)
+        return found
 
     @property
     def sentence(self) -> str:
         """The answer in words."""
         return wording.sentence(self)
 
-    def best_of(self, n_bits: int) -> Row:
-        """The largest share at one length."""
-        rows = [row for row in self.rows if row.n_bits == n_bits]
-        return max(rows, key=lambda row: row.validation_share.value)
+    def model_of(self, row: Row) -> Model:
+        """The model of a row."""
+        return self.models[[id(one) for one in self.rows].index(id(row))]
 
-    def best_by_length(self) -> list[Row]:
-        """The best row of each length, and every row that the answer mentions."""
-        named = self.choice, self.safe_choice, self.unsupervised_choice, self.rerank_choice
-        lengths = sorted({row.n_bits for row in self.rows})
-        kept = {id(row) for row in (*map(self.best_of, lengths), *named)}
-        return sorted((row for row in self.rows if id(row) in kept), key=lambda row: row.n_bits)
+    def share(self, row: Row, factor: int, store: str = "float32") -> Estimate:
+        """What a row keeps with rescoring of a factor, among ``items``."""
+        return row.shares.expected[store][self.factors.index(factor)]
+
+    def needed(
+        self, row: Row, most: int | None = None, store: str = "float32", *, surely: bool = False
+    ) -> int | None:
+        """The least factor with which a row keeps the target; None if none up to ``most`` does."""
+        for factor, share in zip(self.factors, row.validation_shares.expected[store], strict=True):
+            if most is not None and factor > most:
+                return None
+            if (share.low if surely else share.value) >= self.target:
+                return factor
+        return None
+
+    def frontier(self, factor: int = 1) -> list[Row]:
+        """The rows that no other one beats with as few bytes, by bytes."""
+        index, kept, best = self.factors.index(factor), [], -math.inf
+        key = {id(r): r.validation_shares.expected["float32"][index].value for r in self.rows}
+        for row in sorted(self.rows, key=lambda r: (r.n_bytes, -key[id(r)])):
+            if key[id(row)] > best:
+                best = key[id(row)]
+                kept.append(row)
+        return kept
 
     def table(self, *, every: bool = False) -> str:
-        """The best method of each length, or every row, as text."""
-        return wording.table(self, list(self.rows) if every else self.best_by_length())
+        """The rows that matter, or every row, as text."""
+        return wording.table(self, list(self.rows) if every else self._shown())
 
     def notes(self) -> str:
         """How it was measured, and what was left out."""
-        return wording.notes(self)
+        return notes.notes(self)
 
     def text(self, *, every: bool = False) -> str:
         """The sentence, the table and the notes."""
@@ -187,21 +258,24 @@ class Advice:
         return str(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values of everything but the hashers; undefined is None."""
+        """Plain values of everything but the models; undefined is None."""
         names = ("choice", "safe_choice", "unsupervised_choice", "rerank_choice", "recommended")
-        named = {name: _name(getattr(self, name)) for name in (*names, "best")}
-        facts = ("target", "truth", "k", "cutoff", "metric", "n_splits", "random_state", "seconds")
+        named = {name: self._name(getattr(self, name)) for name in (*names, "best")}
+        facts = ("target", "truth", "k", "factors", "most", "items", "metric", "factor")
+        more = ("random_state", "seconds", "budget", "stopped")
         return _plain(
             {
                 "sentence": self.sentence,
-                "reaches_target": self.choice is not None,
+                "reaches_target": self.rerank_choice is not None,
                 **named,
-                **{name: getattr(self, name) for name in facts},
-                "budget": self.budget,
+                **{name: getattr(self, name) for name in (*facts, *more)},
                 "ceiling": asdict(self.ceiling),
                 "sizes": asdict(self.sizes),
-                "speed_at_hand": None if self.speed is None else asdict(self.speed),
-                "rows": [{**asdict(row), "megabytes": row.megabytes} for row in self.rows],
+                "disk": {
+                    store: {"million": MILLION * each, "items": self.items * each}
+                    for store, each in self.stores.items()
+                },
+                "rows": [self._plain_row(row) for row in self.rows],
                 "skipped": [asdict(skipped) for skipped in self.skipped],
             }
         )
@@ -211,69 +285,45 @@ class Advice:
         return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False, **options)
 
     @property
-    def _sufficient(self) -> list[Row]:
-        """The rows that keep the target on the queries that choose."""
-        return [row for row in self.rows if row.validation_share.value >= self.target]
+    def stores(self) -> dict[str, int]:
+        """Bytes of an item in what can rescore."""
+        return {"float32": self.sizes.float_bytes, "int8": self.sizes.dim}
+
+    def _plain_row(self, row: Row) -> dict[str, Any]:
+        return {
+            **asdict(row),
+            "needed": {store: self.needed(row, store=store) for store in self.stores},
+            "ram": {"million": MILLION * row.n_bytes, "items": self.items * row.n_bytes},
+        }
+
+    def _name(self, row: Row | None) -> dict[str, Any] | None:
+        if row is None:
+            return None
+        facts = {"method": row.method, "n_bits": row.n_bits, "n_bytes": row.n_bytes}
+        return {**facts, "factor": self.needed(row)}
+
+    def _kept(self, most: int) -> list[Row]:
+        """The rows that keep the target with rescoring of at most this factor."""
+        return [row for row in self.rows if self.needed(row, most) is not None]
 
     def _fewest(self, rows: list[Row]) -> Row | None:
-        """The shortest; among those, the best."""
-        return min(rows, key=lambda row: (row.n_bits, -row.validation_share.value), default=None)
+        """The fewest bytes; among those, the least rescoring, and then the best."""
 
+        def key(row: Row) -> tuple[int, int, float]:
+            factor = self.needed(row) or self.factors[-1]
+            index = self.factors.index(factor)
+            share = row.validation_shares.expected["float32"][index].value
+            return row.n_bytes, factor, -share
 
-def check_export(folder: Path) -> None:
-    """Raise FileError now if the folder or the ``.npz`` file could not be made later."""
-    if folder.exists() or folder.is_symlink():
-        kind = "file" if folder.suffix == ".npz" else "folder"
-        raise FileError(f"{folder}: exists already; give the name of a new {kind}.")
-    if not folder.parent.is_dir():
-        raise FileError(f"{folder}: cannot be made, there is no folder {folder.parent}.")
-    if not os.access(folder.parent, os.W_OK):
-        raise FileError(f"{folder}: cannot be made, the folder {folder.parent} is read-only.")
+        return min(rows, key=key, default=None)
 
-
-def export(advice: Advice, folder: Path) -> str:
-    """Write ``hasher.npz``, ``advice.json`` and ``advice.txt`` to a new folder, all or none.
-
-    If the name ends in ``.npz``, it is a file, and has the hasher alone.
-
-    The hasher is the recommended one as it was measured: fitted on the training rows of the first
-    split, not on all rows, so that the figures hold for it.  Returns a sentence about it.
-    """
-    check_export(folder)
-    if folder.suffix == ".npz":
-        advice.hasher.save(folder)
-    else:
-        _write_folder(advice, folder)
-    row = advice.recommended
-    model = folder if folder.suffix == ".npz" else folder / "hasher.npz"
-    short = "" if advice.choice else ", which does not keep the target by itself"
-    return (
-        f"{model} has {row.method} at {row.n_bits} bits{short}, as it was measured, fitted on "
-        f"{advice.sizes.train:,} rows; 'bittern encode' and 'bittern index create --hasher' take "
-        "it, and bt.hashing.load() reads it."
-    )
-
-
-def _write_folder(advice: Advice, folder: Path) -> None:
-    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        advice.hasher.save(made / "hasher.npz")
-        (made / "advice.json").write_text(advice.to_json(indent=1) + "\n", encoding="utf-8")
-        (made / "advice.txt").write_text(f"{advice}\n", encoding="utf-8")
-        made.chmod(0o755)
-        made.rename(folder)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be written ({error.strerror or error}).") from error
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
-def _validation_recall(row: Row) -> float:
-    return -1.0 if row.validation_recall is None else row.validation_recall.value
-
-
-def _name(row: Row | None) -> dict[str, Any] | None:
-    return None if row is None else {"method": row.method, "n_bits": row.n_bits}
+    def _shown(self) -> list[Row]:
+        """The frontiers, and every row that the answer mentions."""
+        named = self.choice, self.safe_choice, self.unsupervised_choice, self.rerank_choice
+        engines = [row for row in self.rows if row.method in wording.ENGINE_ROWS]
+        fronts = [*self.frontier(), *self.frontier(self.most)]
+        kept = {id(row) for row in (*named, *engines, *fronts, self.recommended)}
+        return [row for row in self.rows if id(row) in kept]
 
 
 def _plain(value: Any) -> Any:

@@ -1,279 +1,329 @@
-"""Trials: hashers at several lengths on held-out rows, cheapest first, within a time budget."""
+"""Trials: contenders on held-out rows, the most informative first, within a time budget."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from statistics import median
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 
-from bittern.checks import Float64Array, PositionArray
+from bittern.checks import Float32Array, Float64Array
 from bittern.codes import Codes
 from bittern.errors import BitternError, MissingExtraError
-from bittern.experiments.advice.data import Sample, SplitTruth, truth_of
-from bittern.experiments.advice.judging import Resampling
-from bittern.experiments.advice.record import Skipped
-from bittern.hashing import HASHERS, Hasher
+from bittern.experiments.advice.contenders import (
+    Contender,
+    Model,
+    Stored,
+    bytes_of,
+    estimates,
+)
+from bittern.experiments.advice.counting import Rescorer, count_relevant
+from bittern.experiments.advice.data import LARGEST_DATABASE, Sample, sizes_up_to
+from bittern.experiments.advice.record import MILLION, Skipped
+from bittern.experiments.advice.splits import Split
+from bittern.index import FlatIndex, QuantisedIndex
 from bittern.kernels import small
-from bittern.metrics import evaluate
-from bittern.profile import TieProfile
+from bittern.quantise import Int8, QuantisedCodes, Quantiser, Sign
 from bittern.relevance import Relevance
 
 Progress = Callable[[int, int, str], None]  # called with (done, total, what is being done)
-CHEAP = ("lsh", "pcah", "sh", "isohash", "itq", "dbq", "itq-cca", "sdh")  # take seconds
-SHORTER = "shorter codes surely keep the target"
-ENOUGH = 2  # lengths of a method that surely keep the target; longer ones are then not tried
+FIRST_SHARE = 0.7  # of the budget, for the first measurement of everything
+GROWN_SHARE = 0.9  # of the budget, for larger databases too
+TIMED_QUERIES, TIMED_ITEMS = 20, 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class AdviceSettings:
     """What is tried, and for how long."""
 
-    methods: tuple[str, ...]
-    n_bits: tuple[int, ...]  # ascending
+    contenders: tuple[Contender, ...]  # in this order
+    factors: tuple[int, ...]  # of rescoring, ascending from 1
     target: float
-    metric: str
     k: int
-    cutoff: int  # candidates for reranking by the real vectors
+    items: int  # of the database that the answer is about
+    most: int  # factor of rescoring that the answer may use
     n_splits: int  # at most
     budget: float  # seconds
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Trial:
-    """One method at one length: the values of each query in each split, and its costs."""
+    """One contender: what it found for each query in each split and database, and its costs."""
 
-    method: str
-    n_bits: int
+    contender: Contender
     learns_from_labels: bool
-    hasher: Hasher  # as fitted in the first split
-    precision: list[Float64Array] = field(default_factory=list)
-    recall: list[Float64Array] = field(default_factory=list)  # at the cut-off; empty with labels
-    fit_seconds: list[float] = field(default_factory=list)
-    encode_seconds: list[float] = field(default_factory=list)  # per vector
+    model: Model  # as fitted in the first split
+    n_bytes: int
+    #: By number of split and size of database, ``(n_queries, n_stores, n_factors)``.
+    counts: dict[tuple[int, int], Float64Array] = field(default_factory=dict)
+    seconds: float = 0.0  # of the last measurement, all in all
+    fit_seconds: float = np.nan
+    encode_seconds: float = np.nan  # per vector
+    search_seconds: float = np.nan  # per query and a million items
+
+    @property
+    def n_splits(self) -> int:
+        """How many splits it was measured in."""
+        return len({split for split, _ in self.counts})
+
+    @property
+    def largest(self) -> int:
+        """The size of the largest database."""
+        return max(size for _, size in self.counts)
 
 
 @dataclass(slots=True)
 class Trials:
-    """Everything that was tried, the ceilings of the splits, and what was left out."""
+    """Everything that was tried, what the vectors find, and what was left out."""
 
     trials: list[Trial] = field(default_factory=list)
-    ceilings: list[Float64Array] = field(default_factory=list)  # (n_queries,) for each split
+    ceilings: dict[tuple[int, int], Float64Array] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
-
-
-class _Split(NamedTuple):
-    """Training rows and database of one split, and its ground truth."""
-
-    rows: tuple[PositionArray, PositionArray]
-    truth: SplitTruth
-
-    @classmethod
-    def of(cls, number: int, sample: Sample, settings: AdviceSettings) -> _Split:
-        rows = sample.divide(number)
-        return cls(rows, truth_of(sample, rows[1], settings.metric, settings.k))
+    stopped: bool = False  # by Ctrl-C
 
 
 def try_all(sample: Sample, settings: AdviceSettings, began: float, progress: Progress) -> Trials:
-    """Try all methods and lengths in a first split, and repeat the trials in more splits.
+    """Measure everything once, then in a larger database, then in more splits, as time allows.
 
-    The first split may take half of the time, so that a second one usually fits.  The cheapest
-    trial comes next, judging by shorter codes of the method; methods known to be expensive come
-    last.  If time is left at the end, it goes to trials that the first split had no time for, in
-    all splits at once.
+    After Ctrl-C, what was measured until then is returned.
     """
-    found, queue = Trials(), _Queue(settings, began)
-    splits = [_Split.of(0, sample, settings)]
-    _try_waiting(found, queue, splits, sample, settings, progress)
-    n, start = len(found.trials), began
-    for number in range(1, settings.n_splits):
-        now = perf_counter()
-        if now - began + (now - start) > settings.budget:  # the next takes as long as the last
-            break
-        start = now
-        splits.append(_Split.of(number, sample, settings))
-        for done, trial in enumerate(found.trials):
-            note = f"{trial.method}, {trial.n_bits} bits"
-            progress(number * n + done, settings.n_splits * n, note)
-            _measure(trial, sample, splits, settings.cutoff)
-    queue.resume(len(splits))
-    _try_waiting(found, queue, splits, sample, settings, progress)
-    found.skipped += queue.skipped
-    found.ceilings = [split.truth.ceiling for split in splits]
-    found.trials.sort(key=lambda trial: (settings.methods.index(trial.method), trial.n_bits))
-    return found
+    work = _Work(sample, settings, began, progress)
+    try:
+        work.run()
+    except KeyboardInterrupt:
+        if not work.found.trials:
+            raise
+        work.found.stopped = True
+    work.note_what_is_left()
+    return work.found
 
 
-def _try_waiting(
-    found: Trials,
-    queue: _Queue,
-    splits: Sequence[_Split],
-    sample: Sample,
-    settings: AdviceSettings,
-    progress: Progress,
-) -> None:
-    """Measure what waits in the queue, in all of these splits, and note what fails."""
-    for method, n_bits in queue:
-        progress(queue.done, settings.n_splits * queue.total, f"{method}, {n_bits} bits")
-        hasher = _hasher(method, n_bits, sample, 0)
-        learns = sample.labels is not None and hasher._takes_y
-        trial = Trial(method, n_bits, learns, hasher)
+class _Work:
+    """The trials so far, and the time that is left."""
+
+    def __init__(
+        self, sample: Sample, settings: AdviceSettings, began: float, progress: Progress
+    ) -> None:
+        self._sample, self._settings, self._began = sample, settings, began
+        self._progress = progress
+        self._waiting = list(settings.contenders)
+        self._took: dict[str, float] = {}  # seconds of a method's last trial
+        self._done, self._total = 0, len(settings.contenders)
+        self.found = Trials()
+
+    def run(self) -> None:
+        """Measure in order of what tells most."""
+        sample, settings = self._sample, self._settings
+        fewest = sample.fewest_searched(settings.k)
+        sizes = sizes_up_to(sample.n_database, fewest)
+        split = self._split(0, sizes)
+        self._try_waiting(split, FIRST_SHARE)
+        self._grow(fewest)
+        self._try_waiting(split, 1.0)
+        for number in range(1, settings.n_splits):
+            if not self._repeat(number, sizes):
+                break
+
+    def note_what_is_left(self) -> None:
+        """List what there was no time for."""
+        for one in self._waiting:
+            expected = self._took.get(one.method)
+            reason = (
+                "no time was left to try it"
+                if expected is None
+                else f"would take about {expected:.0f} s, too long"
+            )
+            self.found.skipped.append(Skipped(one.method, one.n_bits, reason, lacked_time=True))
+
+    def _try_waiting(self, split: Split, share: float) -> None:
+        """Measure what waits and fits into this share of the budget; the first one always does."""
+        later = []
+        while self._waiting:
+            one = self._waiting.pop(0)
+            expected = self._took.get(one.method, median(self._took.values() or [0.0]))
+            if self.found.trials and not self._has_time(expected, share):
+                later.append(one)
+                continue
+            try:
+                self._try(one, split)
+            except KeyboardInterrupt:
+                self._waiting = [*later, one, *self._waiting]
+                raise
+        self._waiting = later
+
+    def _try(self, one: Contender, split: Split) -> None:
+        """Measure a contender in the first split, and note why if it cannot be."""
+        self._show(one.title)
         start = perf_counter()
         try:
-            while len(trial.precision) < len(splits):
-                _measure(trial, sample, splits, settings.cutoff)
+            trial = measure(one, split, self._sample, self._settings)
         except MissingExtraError:
             raise
         except (BitternError, np.linalg.LinAlgError) as error:
-            found.skipped.append(Skipped(method, (n_bits,), str(error).rstrip(".")))
-            continue
-        found.trials.append(trial)
-        queue.took(method, n_bits, (perf_counter() - start) / len(splits))
-        if _surely_keeps(trial, splits[0].truth, sample, settings.target):
-            queue.kept(method, n_bits)
-
-
-class _Queue:
-    """Pairs of a method and a length, cheapest first; postpones what the time is too short for."""
-
-    def __init__(self, settings: AdviceSettings, began: float) -> None:
-        self._left = {method: list(settings.n_bits) for method in settings.methods}
-        self._postponed: dict[str, list[int]] = {}
-        self._took: dict[str, list[tuple[int, float]]] = {method: [] for method in settings.methods}
-        self._n_kept = dict.fromkeys(settings.methods, 0)
-        self._budget, self._limit, self._began = settings.budget, settings.budget / 2, began
-        self._n_splits = 1
-        self.total, self.done = len(settings.methods) * len(settings.n_bits), 0
-        self._surpassed: list[Skipped] = []
-
-    def took(self, method: str, n_bits: int, seconds: float) -> None:
-        """Note how long a trial took in one split."""
-        self._took[method].append((n_bits, seconds))
-
-    def resume(self, n_splits: int) -> None:
-        """Take up what was postponed, with all of the time; a trial is now in so many splits."""
-        self._left, self._postponed = self._postponed, {}
-        self._limit, self._n_splits = self._budget, n_splits
-
-    @property
-    def skipped(self) -> list[Skipped]:
-        """What was not tried, and why."""
-        late = [
-            Skipped(method, tuple(lengths), self._no_time(method, lengths), lacked_time=True)
-            for method, lengths in self._postponed.items()
-        ]
-        return self._surpassed + late
-
-    def kept(self, method: str, n_bits: int) -> None:
-        """Note that a length surely keeps the target; after ENOUGH of them, skip longer codes.
-
-        This also skips longer codes of other methods, as long as both or neither learn from labels:
-        a user may want one kind without the other.
-        """
-        self._n_kept[method] += 1
-        if self._n_kept[method] < ENOUGH:
+            self.found.skipped.append(Skipped(one.method, one.n_bits, str(error).rstrip(".")))
             return
-        for other in self._took:
-            if HASHERS[other].needs_y == HASHERS[method].needs_y:
-                self._surpass(other, above=n_bits)
+        self._took[one.method] = trial.seconds = perf_counter() - start
+        self.found.trials.append(trial)
 
-    def __iter__(self) -> Iterator[tuple[str, int]]:
-        while waiting := [method for method, lengths in self._left.items() if lengths]:
-            method = min(waiting, key=lambda m: (m not in CHEAP, self._expected(m, self._left[m])))
-            expected = self._n_splits * self._expected(method, self._left[method])
-            if self.done and perf_counter() - self._began + expected >= self._limit:
-                self._postponed[method] = self._left.pop(method)
+    def _grow(self, fewest: int) -> None:
+        """Measure in the largest database, with the same models, those that matter most first."""
+        sample = self._sample
+        largest = min(sample.n_searchable, LARGEST_DATABASE)
+        if largest < 1.5 * sample.n_database or not self._has_time(0.0, FIRST_SHARE + 0.1):
+            return
+        sizes = sizes_up_to(largest, fewest, begin=sample.n_database // 2)
+        split = self._split(0, sizes)
+        ratio = largest / sample.n_database
+        for trial in most_telling(self.found.trials):
+            if self._has_time(ratio * trial.seconds, GROWN_SHARE):
+                self._show(f"{trial.contender.title} among {largest:,}")
+                encode_and_count(trial, trial.model, split, sample, self._settings)
+
+    def _repeat(self, number: int, sizes: tuple[int, ...]) -> bool:
+        """Measure again in another split while time is left; whether it was for all."""
+        if not self._has_time(min(trial.seconds for trial in self.found.trials), 1.0):
+            return False
+        split = self._split(number, sizes)
+        complete = True
+        for trial in most_telling(self.found.trials):
+            if not self._has_time(trial.seconds, 1.0):
+                complete = False
                 continue
-            n_bits = self._left[method].pop(0)
-            yield method, n_bits
-            self.done += 1
+            self._show(f"{trial.contender.title}, split {number + 1}")
+            seed = self._sample.random_state + number
+            model = trial.contender.fit(split.train, split.train_labels, self._sample.metric, seed)
+            encode_and_count(trial, model, split, self._sample, self._settings)
+        return complete
 
-    def _expected(self, method: str, lengths: list[int]) -> float:
-        """Expected seconds of the first of these lengths in one split.
+    def _split(self, number: int, sizes: tuple[int, ...]) -> Split:
+        split = Split.of(number, self._sample, sizes, self._settings.k)
+        for size, ceiling in zip(sizes, split.ceilings, strict=True):
+            self.found.ceilings[number, size] = ceiling
+        return split
 
-        The first of a method is as slow as the slowest first so far.
-        """
-        took = self._took[method]
-        if not took:
-            return max((times[0][1] for times in self._took.values() if times), default=0.0)
-        n_bits, seconds = took[-1]
-        if len(took) == 1:
-            return seconds
-        per_bit = (seconds - took[-2][1]) / (n_bits - took[-2][0])
-        return seconds + max(0.0, per_bit) * (lengths[0] - n_bits)
+    def _has_time(self, seconds: float, share: float) -> bool:
+        return perf_counter() - self._began + seconds < share * self._settings.budget
 
-    def _no_time(self, method: str, lengths: list[int]) -> str:
-        if not self._took[method]:
-            return "no time was left to try it"
-        expected = self._expected(method, lengths)
-        return f"{lengths[0]} bits would take about {expected:.0f} s, too long"
-
-    def _surpass(self, method: str, above: int) -> None:
-        """Leave out codes longer than those that surely keep the target."""
-        for waiting in (self._left, self._postponed):
-            longer = tuple(n_bits for n_bits in waiting.get(method, ()) if n_bits > above)
-            if longer:
-                self._surpassed.append(Skipped(method, longer, SHORTER))
-                waiting[method] = [n for n in waiting[method] if n <= above]
-        if not self._postponed.get(method, True):
-            del self._postponed[method]
+    def _show(self, note: str) -> None:
+        """Progress is that of the budget; without a limit, that of the first measurements."""
+        budget = self._settings.budget
+        if np.isfinite(budget):
+            self._progress(int(min(perf_counter() - self._began, budget)), int(budget) or 1, note)
+        else:
+            self._progress(min(self._done, self._total - 1), self._total, note)
+        self._done += 1
 
 
-def _hasher(method: str, n_bits: int, sample: Sample, split: int) -> Hasher:
-    return HASHERS[method](n_bits=n_bits, random_state=sample.random_state + split)
-
-
-def _measure(trial: Trial, sample: Sample, splits: Sequence[_Split], cutoff: int) -> None:
-    """Measure a trial in its next split: fit on the training rows, and encode the others."""
-    number = len(trial.precision)
-    (train, database), truth = splits[number]
-    hasher = trial.hasher if number == 0 else _hasher(trial.method, trial.n_bits, sample, number)
+def measure(one: Contender, split: Split, sample: Sample, settings: AdviceSettings) -> Trial:
+    """Fit a contender on training rows, and count what it finds in databases of other rows."""
     start = perf_counter()
-    _fit(hasher, sample, train)
-    fitted = perf_counter()
-    queries = hasher.encode(sample.vectors[sample.queries])
-    items = hasher.encode(sample.vectors[database])
-    encoded = perf_counter()
-    profile = TieProfile.from_codes(queries, items, truth.relevance)
-    names = ["ap"] if sample.labels is not None else ["ap", f"recall@{cutoff}"]
-    values = [score.per_query for score in evaluate(profile, names).values()]
-    for kept, per_query in zip((trial.precision, trial.recall), values, strict=False):
-        assert per_query is not None
-        kept.append(per_query)
-    trial.fit_seconds.append(fitted - start)
-    trial.encode_seconds.append((encoded - fitted) / (len(queries) + len(items)))
+    model = one.fit(split.train, split.train_labels, sample.metric, sample.random_state)
+    seconds = perf_counter() - start
+    learns = split.train_labels is not None and bool(getattr(model, "_takes_y", False))
+    trial = Trial(one, learns, model, n_bytes=0, fit_seconds=seconds)
+    stored = encode_and_count(trial, model, split, sample, settings)
+    trial.n_bytes = bytes_of(stored)
+    trial.search_seconds = _search_seconds(model, one.cut(sample.queries), stored, settings.k)
+    return trial
 
 
-def _fit(hasher: Hasher, sample: Sample, train: PositionArray) -> None:
-    """Fit a hasher; if Ctrl-C stopped it early, stop everything."""
-    labels = None if sample.labels is None else sample.labels[train]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*: stopped early", category=UserWarning)
-        hasher.fit(sample.vectors[train], labels)
-    if hasher.stopped_early_:
-        raise KeyboardInterrupt
+def encode_and_count(
+    trial: Trial, model: Model, split: Split, sample: Sample, settings: AdviceSettings
+) -> Stored:
+    """Encode the items of a split, and add what a model finds in each size of database."""
+    queries = trial.contender.cut(sample.queries)
+    start = perf_counter()
+    stored: Stored = model.encode(trial.contender.cut(split.items))
+    trial.encode_seconds = (perf_counter() - start) / len(split.items)
+    counted = count_relevant(
+        lambda some: estimates(model, queries[some], stored),
+        sample.queries,
+        split.sizes,
+        split.truths,
+        split.rescorers,
+        [factor * settings.k for factor in settings.factors],
+        settings.k,
+    )
+    for size, found in zip(split.sizes, counted, strict=True):
+        trial.counts[split.number, size] = found
+    return stored
 
 
-def _surely_keeps(trial: Trial, truth: SplitTruth, sample: Sample, target: float) -> bool:
-    """Whether the whole interval on the queries that choose keeps the target."""
-    part = sample.validation
-    codes, floats = trial.precision[0][None, part], truth.ceiling[None, part]
-    return Resampling(1, codes.shape[1]).share(codes, floats).low >= target
+def most_telling(trials: Iterable[Trial]) -> list[Trial]:
+    """Trials that no other one beats with fewer bytes, then the others; each by bytes."""
+
+    def quality(trial: Trial) -> Float64Array:
+        found = trial.counts[0, min(size for split, size in trial.counts if split == 0)]
+        return np.nansum(found[:, 0], axis=0)  # by factor
+
+    values = [(trial, quality(trial)) for trial in trials]
+
+    def is_beaten(one: Trial, value: Float64Array) -> bool:
+        return any(
+            other.n_bytes <= one.n_bytes and (better >= value).all() and (better > value).any()
+            for other, better in values
+        )
+
+    ranked = sorted(values, key=lambda pair: (is_beaten(*pair), pair[0].n_bytes))
+    return [trial for trial, _ in ranked]
 
 
-def warm_up(sample: Sample, settings: AdviceSettings) -> None:
-    """Compile the kernels, which only the first run needs, so that no trial pays for it."""
+def warm_up(sample: Sample, k: int) -> None:
+    """Compile what only the first run needs, so that no trial pays for it."""
     small.use_kernels()
-    pair = np.eye(2, dtype=bool)
-    if sample.labels is None:
-        truth = Relevance.from_matrix(pair.astype(int))
-    elif sample.labels.ndim == 1:
-        truth = Relevance.from_classes([0, 1], [0, 1])
-    else:
-        truth = Relevance.from_tags(pair, pair)
-    for n_bits in settings.n_bits:
-        codes = Codes.from_bits(np.zeros((2, n_bits), bool))
-        evaluate(TieProfile.from_codes(codes, codes, truth), ["ap", f"recall@{settings.cutoff}"])
+    few = sample.queries[: max(20, k)]
+    sizes, rescorer = (len(few),), Rescorer.of_floats(few)
+    truth = Relevance.from_neighbours(few, few, 1)
+    count_relevant(lambda some: few[some] @ few.T, few, sizes, (truth,), (rescorer,), (1,), 1)
+    model = Int8().fit(few)
+    _search_seconds(model, few, model.encode(few), 1)
+    codes = Codes.from_bits(few > 0)
+    FlatIndex(codes).search(codes[:1], 1)
+
+
+def _search_seconds(model: Model, queries: Float32Array, stored: Stored, k: int) -> float:
+    """Seconds per query of scanning a million items on this machine.
+
+    A scan takes time in proportion to the items, so only some are scanned.
+    """
+    n = TIMED_ITEMS
+    rows = np.arange(n) % len(stored)
+    asked = queries[:TIMED_QUERIES]
+    if isinstance(model, Quantiser) and not isinstance(model, Sign):
+        assert isinstance(stored, QuantisedCodes)
+        index = QuantisedIndex(model, stored[rows])
+        seconds = _fastest(lambda: index.search(asked, k))
+    else:  # bits, compared as binary indexes do
+        flat, codes = FlatIndex(_like(_as_codes(stored)[rows])), _as_codes(model.encode(asked))
+        seconds = _fastest(lambda: flat.search(codes, k))
+    return seconds / len(asked) * MILLION / n
+
+
+def _fastest(search: Callable[[], object]) -> float:
+    """The shorter of two times; the first one warms up."""
+    times = []
+    for _ in range(2):
+        start = perf_counter()
+        search()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def _as_codes(stored: Stored) -> Codes:
+    if isinstance(stored, Codes):
+        return stored
+    return Codes.from_bits(np.unpackbits(stored.bytes, axis=1).astype(bool))
+
+
+def _like(codes: Codes) -> Codes:
+    """Codes with each bit flipped with probability 1/16; copies would let a scan stop early."""
+    rng = np.random.default_rng(0)
+    flipped = np.full(codes.words.shape, ~np.uint64(0))
+    for _ in range(4):
+        flipped &= rng.integers(0, 1 << 64, flipped.shape, np.uint64)
+    used = codes.n_bits % 64
+    if used:  # padding stays zero
+        flipped[:, -1] &= np.uint64((1 << used) - 1)
+    return Codes(codes.words ^ flipped, codes.n_bits)
