@@ -43,7 +43,11 @@ _EVALUATION = (
 )
 
 # These load the quantisers, which most searches do not need.
-_QUANTISED = ("QuantisedIndex", "RescoredIndex")
+_QUANTISED = {
+    "CascadeIndex": "cascade_index",
+    "QuantisedIndex": "quantised_index",
+    "RescoredIndex": "quantised_index",
+}
 
 __all__ = [
     "DISTANCES",
@@ -72,7 +76,7 @@ def __getattr__(name: str) -> Any:
     if name in _EVALUATION:
         return getattr(import_module("bittern.tables"), name)
     if name in _QUANTISED:
-        return getattr(import_module("bittern.index.quantised_index"), name)
+        return getattr(import_module(f"bittern.index.{_QUANTISED[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

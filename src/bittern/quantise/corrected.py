@@ -17,7 +17,7 @@ from bittern.quantise.correction import N_BYTES, POWERS, SHARES
 from bittern.quantise.stored import Bytes
 
 N_CENTRES = 256
-N_TRIAL_QUERIES, N_TRIAL_ITEMS = 300, 6000
+N_TRIAL_QUERIES, N_TRIAL_ITEMS = 500, 6000
 FEWEST = 100  # items of a trial that are held out
 N_CLUSTERED = 20_000  # rows from which the centres are learned
 
@@ -27,7 +27,7 @@ class CorrectedQuantiser(Quantiser):
 
     ``centres`` is True, False or "auto", and ``correction`` the number of its bytes, 0, 1 or 2
     (True means 2), or "auto".  Automatic is the combination with the best recall of the ten nearest
-    on training rows that were not learned from, up to 300 as queries and 6,000 as database; then
+    on training rows that were not learned from, up to 500 as queries and 6,000 as database; then
     all training rows are learned from.  γ and β of the correction (see
     :mod:`~bittern.quantise.correction`) are chosen so, too, unless the method fixes them.
     """
@@ -170,8 +170,12 @@ class CorrectedQuantiser(Quantiser):
         return np.hstack([rows, more])
 
     def _expanded(self, rows: Bytes) -> Expanded:
+        return self._scaled(rows)[0]
+
+    def _scaled(self, rows: Bytes) -> tuple[Expanded, Float32Array]:
+        """What rows of bytes say, and the scales by which their values were multiplied."""
         if not self.n_correction_:
-            return super()._expanded(rows)
+            return super()._expanded(rows), np.ones(len(rows), np.float32)
         groups, payload = self._divided(rows[:, : -self.n_correction_])
         values = self._values(payload)
         own = squared_float32(values)
@@ -179,7 +183,7 @@ class CorrectedQuantiser(Quantiser):
         scale = correction.scales(found, own, self.power_)
         values *= scale[:, None]
         residuals = correction.squared_residuals(found, self.share_)
-        return Expanded(values, groups, self._lengths(values, groups, residuals))
+        return Expanded(values, groups, self._lengths(values, groups, residuals)), scale
 
 
 class _Choice(NamedTuple):

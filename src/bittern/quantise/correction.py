@@ -18,6 +18,7 @@ Length and cosine have a byte each, or half a byte each, which is better if ther
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,8 @@ LEVELS = {1: 15, 2: 255}  # the largest value of each number, by bytes
 RARE = 0.005  # of the rows beyond either end of the range of four bits
 POWERS = (-1.0, -0.5, 0.0, 0.5, 1.0)  # of γ
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of β
-RANKS = 10  # recall of the ten nearest in the first ten is what counts
+RANKS = 10  # recall of the ten nearest is what counts
+FIRST = (10, 40)  # among so many
 
 
 class Measured(NamedTuple):
@@ -76,7 +78,9 @@ def to_bytes(found: Measured, bounds: Float64Array, n_bytes: int = N_BYTES) -> B
     low, high = bounds[1]
     cosines = np.rint(np.clip((found.cosines - low) / (high - low), 0, 1) * most)
     numbers = np.stack([lengths, cosines], axis=1).astype(np.uint8)
-    return numbers if n_bytes == N_BYTES else numbers[:, :1] << 4 | numbers[:, 1:]
+    if n_bytes == 1:
+        numbers = (numbers[:, :1] << np.uint8(4)) | numbers[:, 1:]
+    return np.asarray(numbers, np.uint8)
 
 
 def from_bytes(rows: Bytes, bounds: Float64Array) -> Measured:
@@ -90,6 +94,25 @@ def from_bytes(rows: Bytes, bounds: Float64Array) -> Measured:
     lengths[first == 0] = 0
     cosines = least + second / LEVELS[n_bytes] * (most - least)
     return Measured(lengths.astype(np.float32), cosines.astype(np.float32))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corrections:
+    """The bytes of correction of items whose bits are kept elsewhere, and how to read them."""
+
+    bytes: Bytes  # (n, 1 or 2)
+    bounds: Float64Array
+    power: float
+    share: float
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+    def of(self, rows: NDArray[np.intp], n_bits: int) -> tuple[Float32Array, Float32Array]:
+        """The scale of each code of ±1, and the squared length of each residual."""
+        found = from_bytes(self.bytes[rows], self.bounds)
+        own = np.full(len(rows), n_bits, np.float32)
+        return scales(found, own, self.power), squared_residuals(found, self.share)
 
 
 def scales(found: Measured, own: Float32Array, power: float) -> Float32Array:
@@ -106,7 +129,12 @@ def squared_residuals(found: Measured, share: float) -> Float32Array:
 
 
 def recall(distances: Float32Array, true: NDArray[np.intp]) -> float:
-    """The share of the true nearest that are among the first RANKS by estimated distance."""
-    k = min(RANKS, distances.shape[1])
-    first = np.argpartition(distances, k - 1, axis=1)[:, :k]
-    return float((first[:, :, None] == true[:, None, :k]).any(axis=2).mean())
+    """The share of the true nearest among the first 10 and the first 40 by estimated distance.
+
+    The mean of both: forty candidates are usual if full vectors sort them again.
+    """
+    n = distances.shape[1]
+    ends = [min(first, n) for first in FIRST]
+    order = np.argpartition(distances, [end - 1 for end in ends], axis=1)[:, : ends[-1]]
+    hits = (order[:, :, None] == true[:, None, :]).any(axis=2)
+    return float(np.mean([hits[:, :end].sum() / true.size for end in ends]))
