@@ -93,7 +93,7 @@ class CascadeIndex:
         """Write models and items to files of a folder; full vectors are not among them."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        parts = (self.hasher, self._stored.quantiser, self._codes, self._stored)
+        parts: tuple[Any, ...] = self.hasher, self._stored.quantiser, self._codes, self._stored
         for name, part in zip(FILES, parts, strict=True):
             part.save(place / name)
 
