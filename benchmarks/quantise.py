@@ -1,12 +1,12 @@
-"""Quantisers: recall against bytes, all methods on the same rows.
+"""Quantisers: recall against bytes, all methods on the same rows of four data sets.
 
-    python benchmarks/quantise.py [--root DATA] [--cells FOLDER] [--jobs J]
-        [--write FILE.md]
+    python benchmarks/quantise.py [--root DATA] [--cells FOLDER] [--jobs J] [--only METHOD …]
+        [--write FILE.md] [--figure FILE.svg]
 
-Models are trained on 20,000 rows, 20,000 others are searched, and 500 others are queries.  Recall
-is that of the ten nearest by full vectors among the first ten, and among the first forty, which is
-what sorting four times as many by full vectors finds.  Finished cells are kept in the folder.
-Needs the shared CIFAR-10 features and FAISS; about an hour on two cores, most of it for OPQ and RQ.
+Models are trained on rows that are neither searched nor queries.  Recall is that of the ten nearest
+by full vectors among the first ten, and among the first forty, which is what sorting four times as
+many by full vectors finds.  Finished cells are kept in the folder, so a stopped run resumes.  Needs
+the shared data and FAISS; hours on two cores, most of them for OPQ and RQ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from cells import fill, read
@@ -23,47 +23,117 @@ from results import Section, Target
 
 import bittern as bt
 
+
+class Rows(NamedTuple):
+    """A data set: what it is, how it is loaded, and how its rows are divided."""
+
+    title: str
+    metric: str
+    source: tuple[str, dict[str, str], str]  # data set, its options, and the modality
+    n_train: int
+    n_items: int
+    n_queries: int
+    sizes: tuple[int, ...]
+
+
+SIZES = (8, 16, 32, 64, 128, 160)
 SETS = {
-    "cnn": ("network features, 1,280-D, cosine", "cosine"),
-    "gist": ("GIST, 512-D", "euclidean"),
+    "cnn": Rows(
+        "CIFAR-10, network features, 1,280-D, cosine",
+        "cosine",
+        ("cifar10", {"features": "cnn"}, "cnn"),
+        20_000,
+        20_000,
+        500,
+        SIZES,
+    ),
+    "gist": Rows(
+        "CIFAR-10, GIST, 512-D",
+        "euclidean",
+        ("cifar10", {"features": "gist"}, "gist"),
+        20_000,
+        20_000,
+        500,
+        SIZES,
+    ),
+    "corel": Rows(
+        "Corel-5K, network features, 1,280-D, cosine",
+        "cosine",
+        ("corel5k", {}, "cnn"),
+        2_499,
+        2_000,
+        500,
+        SIZES,
+    ),
+    "wiki": Rows(
+        "Wiki, bags of 128 visual words",
+        "euclidean",
+        ("wiki", {}, "image"),
+        1_300,
+        1_066,
+        500,
+        SIZES[:4],
+    ),
 }
-SIZES = (8, 16, 32, 64)
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "TCQ": ("tcq", {}),
+    "water-filled": ("water-filled", {}),
     "RaBitQ, 1 bit": ("rabitq", {"bits": 1}),
     "RaBitQ, 2 bits": ("rabitq", {"bits": 2}),
     "RaBitQ, 4 bits": ("rabitq", {"bits": 4}),
     "RaBitQ, centres, fitted": ("rabitq", {"centres": True, "fitted": True}),
+    "FAISS RaBitQ, 1 bit": ("faiss-rabitq", {"bits": 1}),
+    "FAISS RaBitQ, 4 bits": ("faiss-rabitq", {"bits": 4}),
+    "ITQ, Hamming": ("hamming", {}),
+    "ITQ, asymmetric": ("asymmetric", {"correction": False}),
+    "ITQ, asymmetric, corrected": ("asymmetric", {"correction": True}),
     "PQ": ("pq", {}),
     "OPQ": ("opq", {}),
     "RQ": ("rq", {}),
-    "water-filled": ("water-filled", {}),
-    "TCQ": ("tcq", {}),
 }
-LARGEST = {"rq": 16}  # bytes; training takes hours beyond
+OURS = "TCQ"
+PEERS = (*(name for name in METHODS if "RaBitQ" in name), "PQ", "OPQ", "RQ")
 WHOLE = {"sign": ("sign", {}), "int8": ("int8", {}), "float16": ("float16", {})}
-N_TRAIN, N_ITEMS, N_QUERIES, K, FACTOR = 20_000, 20_000, 500, 10, 4
+RQ_TIME = 32 * 20_000  # bytes times training rows; beyond, RQ takes hours
+K, FACTOR = 10, 4
 LEVELS = {("cnn", 16): (0.58, 0.92), ("gist", 16): (0.61, 0.94)}  # of TCQ
 
 
 def main() -> None:
-    """Measure what is missing, and print the tables."""
+    """Measure what is missing, print the tables, and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=Path, help="folder of the data (default: BITTERN_DATA)")
-    parser.add_argument("--cells", type=Path, default=Path("results/quantise"))
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cells", type=Path, default=Path("build/quantise"))
+    parser.add_argument("--jobs", type=int, default=2, help="0 measures nothing")
+    parser.add_argument("--only", nargs="*", help="names of methods")
     parser.add_argument("--write", type=Path, help="also write the tables into this file")
+    parser.add_argument("--figure", type=Path, help="draw recall against bytes into this file")
     options = parser.parse_args()
     options.cells.mkdir(parents=True, exist_ok=True)
-    wanted = [(name, method, size) for size in SIZES for name in SETS for method in METHODS]
-    wanted = [key for key in wanted if key[2] <= LARGEST.get(METHODS[key[1]][0], SIZES[-1])]
-    wanted += [(name, method, 0) for name in SETS for method in WHOLE]
+    wanted = [key for key in cells() if not options.only or key[1] in options.only]
     fill(options.cells, options.jobs, Measure(options.root), wanted)
     found = {(cell["set"], cell["method"], cell["size"]): cell for cell in read(options.cells)}
     sections = [table(name, found) for name in SETS]
     print("\n\n".join(section.text() for section in sections))
     if options.write:
         Section.write(options.write, "quantise", "python benchmarks/quantise.py", sections)
+    if options.figure:
+        draw(found, options.figure)
     sys.exit(0 if all(section.holds for section in sections) else 1)
+
+
+def cells() -> list[tuple[object, ...]]:
+    """Every cell, quick methods first."""
+    out: list[tuple[object, ...]] = [(name, method, 0) for name in SETS for method in WHOLE]
+    for method, (kind, parameters) in METHODS.items():
+        for name, rows in SETS.items():
+            for size in rows.sizes:
+                slow = kind == "rq" and size * rows.n_train > RQ_TIME
+                if not slow and not (
+                    kind == "faiss-rabitq" and faiss_columns(size, **parameters) < 8
+                ):
+                    out.append((name, method, size))
+    return out
 
 
 class Measure:
@@ -74,67 +144,151 @@ class Measure:
 
     def __call__(self, folder: Path, name: str, method: str, size: int) -> dict[str, Any]:
         """Fit, encode, and find the ten nearest of each query."""
-        train, items, queries, true = sets(name, self.root)
+        sets = load(name, self.root)
         kind, parameters = {**METHODS, **WHOLE}[method]
-        quantiser = bt.quantise.QUANTISERS[kind](
-            size or None, metric=SETS[name][1], random_state=0, **parameters
-        )
-        began = time.process_time()
-        quantiser.fit(train)
-        fitted = time.process_time()
-        stored = quantiser.encode(items)
-        encoded = time.process_time()
-        ids = bt.QuantisedIndex(quantiser, stored).search(queries, K * FACTOR).ids
-        hits = (ids[:, :, None] == true[:, None]).any(axis=2)
-        return {
+        find = {"faiss-rabitq": faiss_rabitq, "hamming": hamming}.get(kind, quantised)
+        ids, record = find(sets, kind, size, SETS[name].metric, parameters)
+        hits = (ids[:, :, None] == sets.true[:, None]).any(axis=2)
+        return record | {
             "set": name,
             "method": method,
             "size": size,
-            "bytes": stored.n_bytes,
             "score": float(hits[:, :K].mean()),
             "first": hits[:, :K].mean(axis=1).tolist(),
             "rescored": (hits.sum(axis=1) / K).tolist(),
-            "fit": fitted - began,
-            "encode": (encoded - fitted) / len(items),
         }
 
 
-def sets(name: str, root: Path | None) -> tuple[np.ndarray, ...]:
+class Loaded(NamedTuple):
     """Training rows, items, queries, and the ten nearest items of each query."""
-    X = np.asarray(bt.load("cifar10", root, features=name).features[:], np.float32)
+
+    train: np.ndarray
+    items: np.ndarray
+    queries: np.ndarray
+    true: np.ndarray
+
+
+def load(name: str, root: Path | None) -> Loaded:
+    """The rows of a set, divided at random; of length 1 for cosine."""
+    rows = SETS[name]
+    dataset, options, modality = rows.source
+    X = np.asarray(bt.load(dataset, root, **options).modalities[modality][:], np.float32)
+    X = bt.quantise.Float16(metric=rows.metric).fit(X)._rows(X)
     order = np.random.default_rng(1).permutation(len(X))
-    train, items, queries = np.split(
-        X[order[: N_TRAIN + N_ITEMS + N_QUERIES]], [N_TRAIN, N_TRAIN + N_ITEMS]
-    )
-    full = bt.quantise.Float16(metric=SETS[name][1]).fit(items)
-    q, x = (full._rows(rows).astype(np.float64) for rows in (queries, items))
-    gaps = np.square(x).sum(axis=1) - 2 * q @ x.T
-    return train, items, queries, np.argpartition(gaps, K - 1, axis=1)[:, :K]
+    ends = np.cumsum([rows.n_train, rows.n_items, rows.n_queries])
+    train, items, queries = np.split(X[order[: ends[2]]], ends[:2])
+    x = items.astype(np.float64)
+    gaps = np.square(x).sum(axis=1) - 2 * queries.astype(np.float64) @ x.T
+    return Loaded(train, items, queries, np.argpartition(gaps, K - 1, axis=1)[:, :K])
+
+
+Found = tuple[np.ndarray, dict[str, Any]]
+
+
+def quantised(sets: Loaded, kind: str, size: int, metric: str, parameters: dict[str, Any]) -> Found:
+    """The first forty by one of our quantisers."""
+    named = {"n_bytes": size or None, "metric": metric, "random_state": 0, **parameters}
+    quantiser = bt.quantise.QUANTISERS[kind](**named)
+    began = time.process_time()
+    quantiser.fit(sets.train)
+    fitted = time.process_time()
+    stored = quantiser.encode(sets.items)
+    encoded = time.process_time()
+    ids = bt.QuantisedIndex(quantiser, stored).search(sets.queries, K * FACTOR).ids
+    return ids, {
+        "bytes": stored.n_bytes,
+        "fit": fitted - began,
+        "encode": (encoded - fitted) / len(sets.items),
+    }
+
+
+def hamming(sets: Loaded, kind: str, size: int, metric: str, parameters: dict[str, Any]) -> Found:
+    """The first forty by Hamming distance of the bits of ITQ."""
+    hasher = bt.hashing.ITQ(8 * size, random_state=0).fit(sets.train)
+    index = bt.FlatIndex(hasher.encode(sets.items))
+    return index.search(hasher.encode(sets.queries), K * FACTOR).ids, {"bytes": size}
+
+
+def faiss_rabitq(
+    sets: Loaded, kind: str, size: int, metric: str, parameters: dict[str, Any]
+) -> Found:
+    """The first forty by FAISS's own RaBitQ, after as many principal components as fit."""
+    import faiss
+
+    bits, dim = parameters["bits"], sets.train.shape[1]
+    k = min(dim, faiss_columns(size, bits))
+    index = faiss.IndexRaBitQ(k, faiss.METRIC_L2, bits)
+    index.qb = 0  # queries stay as they are
+    turn = faiss.PCAMatrix(dim, k, 0, True) if k < dim else faiss.RandomRotationMatrix(dim, dim)
+    whole = faiss.IndexPreTransform(turn, index)
+    whole.train(sets.train)
+    whole.add(sets.items)
+    return whole.search(sets.queries, K * FACTOR)[1], {"bytes": index.code_size}
+
+
+def faiss_columns(size: int, bits: int) -> int:
+    """How many numbers FAISS's RaBitQ keeps in so many bytes, a multiple of eight."""
+    import faiss
+
+    fits = [
+        k
+        for k in range(8, 8 * size + 1, 8)
+        if faiss.RaBitQuantizer(k, faiss.METRIC_L2, bits).code_size <= size
+    ]
+    return max(fits, default=0)
 
 
 def table(name: str, found: dict[tuple[str, str, int], dict[str, Any]]) -> Section:
     """Recall of every method at every size."""
+    rows = SETS[name]
     section = Section(
-        f"CIFAR-10, {SETS[name][0]}: recall of the ten nearest, first ten → first forty",
-        ("method", *(f"{size} bytes" for size in SIZES), "fit at 16, s", "encode at 16, µs"),
+        f"{rows.title}: recall of the ten nearest, first ten → first forty",
+        ("method", *(f"{size} bytes" for size in rows.sizes), "fit at 16, s", "encode at 16, µs"),
     )
     for method in METHODS:
-        cells = [found.get((name, method, size)) for size in SIZES]
-        if any(cells):
-            times = found.get((name, method, 16), {"fit": np.nan, "encode": np.nan})
-            shown = [said(cell) for cell in cells]
-            section.row(method, *shown, f"{times['fit']:.0f}", f"{1e6 * times['encode']:.0f}")
-    whole = [found[name, method, 0] for method in WHOLE if (name, method, 0) in found]
-    for cell in whole:
-        section.note(f"{cell['method']} of all numbers, {cell['bytes']:,} bytes: {recalls(cell)}.")
-    section.note("± is half of the 95 % interval of the mean over 500 queries.")
+        shown = [found.get((name, method, size)) for size in rows.sizes]
+        if any(shown):
+            times = found.get((name, method, 16), {})
+            fit = f"{times['fit']:.0f}" if "fit" in times else ""
+            encode = f"{1e6 * times['encode']:.0f}" if "encode" in times else ""
+            section.row(method, *(said(cell) for cell in shown), fit, encode)
+    for method in WHOLE:
+        if cell := found.get((name, method, 0)):
+            section.note(f"{method} of all numbers, {cell['bytes']:,} bytes: {recalls(cell)}.")
+    section.note(f"± is half of the 95 % interval of the mean over {rows.n_queries} queries.")
+    add_levels(section, name, found)
+    add_leads(section, name, found)
+    return section
+
+
+def add_levels(section: Section, name: str, found: dict[tuple[str, str, int], Any]) -> None:
+    """The bounds that TCQ must meet."""
     for size in SIZES:
-        if (name, size) in LEVELS and (cell := found.get((name, "TCQ", size))):
+        if (name, size) in LEVELS and (cell := found.get((name, OURS, size))):
             low, rescored = LEVELS[name, size]
             first, after = Target(cell["score"], low), Target(np.mean(cell["rescored"]), rescored)
             section.holds &= first.holds and after.holds
             section.note(f"Bounds of TCQ at {size} bytes: {first}; after rescoring {after}.")
-    return section
+
+
+def add_leads(section: Section, name: str, found: dict[tuple[str, str, int], Any]) -> None:
+    """TCQ against the best other method at each size, paired by query."""
+    said = []
+    for size in SETS[name].sizes:
+        own = found.get((name, OURS, size))
+        peers = [found[name, m, size] for m in PEERS if (name, m, size) in found]
+        if own and peers:
+            best = max(peers, key=lambda cell: cell["score"])
+            gaps = np.array(own["first"]) - best["first"]
+            half = 1.96 * gaps.std() / np.sqrt(len(gaps))
+            holds = gaps.mean() + half >= 0
+            section.holds &= bool(holds)
+            said.append(
+                f"{size} bytes {gaps.mean():+.3f} ± {half:.3f} to {best['method']}"
+                + ("" if holds else " MISSED")
+            )
+    if said:
+        section.note("TCQ against the best peer, paired by query: " + "; ".join(said) + ".")
 
 
 def said(cell: dict[str, Any] | None) -> str:
@@ -149,6 +303,64 @@ def recalls(cell: dict[str, Any]) -> str:
     """The two recalls, and how exact the first one is."""
     half = 1.96 * np.std(cell["first"]) / np.sqrt(len(cell["first"]))
     return f"{cell['score']:.3f} ± {half:.3f} → {np.mean(cell['rescored']):.3f}"
+
+
+LINES = {  # method: colour and style; of RaBitQ, the best number of bits
+    "TCQ": ("#D55E00", "-"),
+    "water-filled": ("#E69F00", "--"),
+    "RaBitQ": ("#0072B2", "-"),
+    "FAISS RaBitQ": ("#56B4E9", "--"),
+    "OPQ": ("#009E73", "-"),
+    "PQ": ("#009E73", ":"),
+    "RQ": ("#CC79A7", "-"),
+    "ITQ, asymmetric, corrected": ("#000000", "-"),
+    "ITQ, asymmetric": ("#000000", "--"),
+    "ITQ, Hamming": ("#000000", ":"),
+}
+
+
+def draw(found: dict[tuple[str, str, int], dict[str, Any]], path: Path) -> None:
+    """Recall against bytes, one panel for each set."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 8), layout="constrained")
+    panels = figure.subplots(2, 2).ravel()
+    for axes, (name, rows) in zip(panels, SETS.items(), strict=True):
+        for line, (colour, style) in LINES.items():
+            points = best_points(found, name, line)
+            if points:
+                axes.plot(
+                    *zip(*points, strict=True),
+                    color=colour,
+                    linestyle=style,
+                    marker="o",
+                    ms=3,
+                    lw=2.4 if line == OURS else 1.2,
+                    label=line,
+                )
+        axes.set(title=rows.title, xscale="log", xticks=SIZES, ylim=(0, 1))
+        axes.set_xticks([], minor=True)
+        axes.set_xticklabels([str(size) for size in SIZES])
+        axes.set(xlabel="bytes per item", ylabel="recall of the ten nearest")
+        axes.grid(color="0.92")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def best_points(
+    found: dict[tuple[str, str, int], dict[str, Any]], name: str, line: str
+) -> list[tuple[int, float]]:
+    """Bytes and recall; of several variants the best at each size."""
+    many = line.endswith("RaBitQ")
+    methods = [m for m in METHODS if m == line or (many and m.startswith(f"{line}, "))]
+    out = []
+    for size in SETS[name].sizes:
+        cells = [found[name, m, size] for m in methods if (name, m, size) in found]
+        if cells:
+            best = max(cells, key=lambda cell: cell["score"])
+            out.append((best["bytes"], best["score"]))
+    return out
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from .index import FlatIndex as FlatIndex
 from .index import Hits as Hits
 from .index import MultiIndex as MultiIndex
 from .index import TableIndex as TableIndex
+from .index.cascade_index import CascadeIndex as CascadeIndex
 from .index.quantised_index import QuantisedIndex as QuantisedIndex
 from .metrics import METRICS as METRICS
 from .metrics import Curve as Curve

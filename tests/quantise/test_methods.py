@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bittern.kernels.grid_directions import nearest_directions
-from bittern.quantise import OPQ, PQ, RQ, TCQ, Int8, RaBitQ, WaterFilled
+from bittern.quantise import OPQ, PQ, RQ, TCQ, Int8, RaBitQ, WaterFilled, correction
 from bittern.quantise.components import water_filling
 from bittern.quantise.water_filled import lloyd_max
 
@@ -118,11 +118,30 @@ def test_the_trellis_errs_less_than_separate_components(n_bytes, rows):
 
 def test_a_correction_is_kept_only_where_it_finds_more(rows):
     found = {}
-    for corrected in (False, True, "auto"):
+    for corrected in (0, 1, 2, "auto"):
         quantiser = TCQ(8, centres=False, correction=corrected).fit(rows[:2500])
         found[corrected] = quantiser
-    assert len(found[False].bounds_) == 0 and len(found[True].bounds_) == 2
-    assert found["auto"].fingerprint in (found[False].fingerprint, found[True].fingerprint)
+    assert [len(found[n].bounds_) for n in (0, 1, 2)] == [0, 2, 2]
+    assert [int(found[n].n_bits_.sum()) for n in (0, 1, 2)] == [64, 56, 48]
+    assert found["auto"].fingerprint in [found[n].fingerprint for n in (0, 1, 2)]
+
+
+@pytest.mark.parametrize("n_bytes", [1, 2])
+def test_bytes_of_correction_say_length_and_cosine(n_bytes):
+    rng = np.random.default_rng(6)
+    found = correction.Measured(
+        rng.uniform(1, 4, 500).astype(np.float32), rng.uniform(0.6, 0.9, 500).astype(np.float32)
+    )
+    found.lengths[0] = 0
+    bounds = correction.ranges(found, n_bytes)
+    rows = correction.to_bytes(found, bounds, n_bytes)
+    assert rows.shape == (500, n_bytes)
+    said = correction.from_bytes(rows, bounds)
+    steps = {1: 15, 2: 250}[n_bytes]
+    assert said.lengths[0] == 0
+    gaps = np.abs(np.log(said.lengths[1:]) - np.log(found.lengths[1:]))
+    assert gaps.max() < 0.75 * np.log(4) / steps
+    assert np.abs(said.cosines - found.cosines).max() < 0.75 * 0.3 / steps
 
 
 def test_centres_help_rows_in_clusters():

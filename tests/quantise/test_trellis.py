@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bittern.kernels.trellis import decode_trellis, encode_trellis
+from bittern.kernels.trellis import decode_trellis, encode_trellis, score_pairs, segments_of
 from bittern.quantise.trellis_levels import learn_levels, trellis_levels
 from bittern.quantise.water_filled import lloyd_max
 
@@ -73,3 +73,24 @@ def test_lloyd_max_has_the_published_distortions():
     z = rng.standard_normal(200_000)
     levels, distortion = lloyd_max()[4]
     assert np.square(z[:, None] - levels).min(axis=1).mean() == pytest.approx(distortion, rel=0.02)
+
+
+@pytest.mark.parametrize("skip", [0, 1])
+@pytest.mark.parametrize(
+    "n_bits", [(1,), (5, 5), (1,) * 70 + (2,) * 33, (1, 2, 3, 4, 5) * 9, (1,) * 7 + (3,) * 50]
+)
+def test_scores_of_pairs_are_products_with_decoded_rows(n_bits, skip):
+    rng, k = np.random.default_rng(1), len(n_bits)
+    levels = rng.standard_normal((6, 256)).astype(np.float32)
+    codes = rng.integers(0, 256, (150, -(-sum(n_bits) // 8) + skip)).astype(np.uint8)
+    z = rng.standard_normal((3, k)).astype(np.float32)
+    decoded = np.empty((150, k), np.float32)
+    ones = np.ones(k, np.float32)
+    plain = np.ascontiguousarray(codes[:, skip:])
+    decode_trellis(plain, np.array(n_bits), ones, levels, decoded)
+    queries, rows = rng.integers(0, 3, 200), rng.integers(0, 150, 200)
+    found = np.empty(200, np.float32)
+    weights = np.ascontiguousarray(z[:, ::-1])
+    score_pairs(weights, codes, skip, queries, rows, segments_of(np.array(n_bits)), levels, found)
+    expected = (z[queries].astype(np.float64) * decoded[rows]).sum(axis=1)
+    np.testing.assert_allclose(found, expected, atol=1e-4)

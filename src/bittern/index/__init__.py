@@ -46,6 +46,7 @@ _EVALUATION = (
 
 # These load the quantisers, which most searches do not need.
 _QUANTISED = {
+    "CascadeIndex": "cascade_index",
     "QuantisedIndex": "quantised_index",
     "RescoredIndex": "quantised_index",
     "read_faiss_rabitq": "rabitq_files",

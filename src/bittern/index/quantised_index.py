@@ -18,6 +18,7 @@ from bittern.io.npz import read_arrays, write_arrays
 from bittern.kernels.nearest import keep_nearest
 from bittern.parallel import run_blocks
 from bittern.quantise import QuantisedCodes, Quantiser
+from bittern.quantise.base import FEW, Kept
 
 ARRAYS = ("bytes", "fingerprint", "ids")
 DISTANCES = {"euclidean": "l2", "cosine": "cosine", "inner-product": "inner-product"}  # of rerank
@@ -27,8 +28,10 @@ class QuantisedIndex:
     """The bytes of items with their ids, and the items nearest to a query by estimated distance.
 
     The search is exact: it finds the items with the smallest estimates, and of equal ones those
-    that were added first.  Ids are distinct whole numbers from 0; by default they continue from the
-    largest so far.
+    that were added first.  For quick answers to few queries it keeps eight bytes an item more in
+    memory, if the quantiser has a use for them.
+
+    Ids are distinct whole numbers from 0; by default they continue from the largest so far.
 
     >>> import numpy as np, bittern as bt
     >>> X = np.random.default_rng(0).standard_normal((500, 16))
@@ -49,6 +52,7 @@ class QuantisedIndex:
         self.quantiser = quantiser
         self._fingerprint = quantiser.fingerprint  # fails if it is not fitted
         self._items = IndexedItems()
+        self._kept: Kept | None = None
         if stored is not None:
             self.add(stored, ids)
         elif ids is not None:
@@ -61,7 +65,8 @@ class QuantisedIndex:
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove the items with these ids; fails and removes none if an id is unknown."""
-        self._items.remove(ids, self._title)
+        if self._items.remove(ids, self._title):
+            self._kept = None
 
     def search(self, queries: Any, k: int, *, where: Where | None = None) -> Hits:
         """The k nearest items of each query vector, or all of them if there are fewer.
@@ -76,25 +81,56 @@ class QuantisedIndex:
         nearest = np.full((len(scorer), k), np.inf, np.float32)
         rows = np.full((len(scorer), k), NONE, np.int64)
         if k:
-            every = QuantisedCodes(self._items.words, self._fingerprint)
+            kept = self._keep() if len(scorer) <= FEW else None
             none = np.empty(0, np.bool_)
-            for some, block in scorer.blocks(every):
+            for some, block in scorer.blocks(self._every, kept):
                 may = none if allowed is None else allowed[some]
                 _keep_all(block, some.start, may, nearest, rows)
         ids = self._items.ids[rows] if k else rows
         return Hits(np.where(rows == NONE, NONE, ids), nearest)
 
-    def rescore(self, vectors: ArrayLike, factor: int = 4) -> RescoredIndex:
+    def rerank(self, hits: Hits, queries: Any, k: int | None = None) -> Hits:
+        """The same hits, sorted by estimated distance, equal ones in the order of the hits.
+
+        ``hits`` are the k nearest of another index with the same ids, one row for each query; with
+        ``k`` only the first k are given.
+        """
+        check_type(hits, Hits, f"{self._title}: hits")
+        scorer = self.quantiser.scorer(queries)
+        check_same_length(len(scorer), len(hits), f"{self._title}: queries and rows of hits")
+        if hits.offsets is not None:
+            raise InputError(f"{self._title}: rerank needs hits of the k nearest, (n_queries, k).")
+        query, place = np.nonzero(hits.ids != NONE)
+        rows = self._items.rows_of(hits.ids[query, place])
+        if (rows < 0).any():
+            raise InputError(
+                f"{self._title}: no item has the id {hits.ids[query, place][rows < 0][0]}."
+            )
+        distances = np.full(hits.ids.shape, np.inf, np.float32)
+        distances[query, place] = scorer.of(self._every, query, rows, self._keep())
+        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        return Hits(np.take_along_axis(hits.ids, order, 1), np.take_along_axis(distances, order, 1))
+
+    def rescore(
+        self,
+        vectors: ArrayLike | QuantisedCodes,
+        factor: int = 4,
+        *,
+        quantiser: Quantiser | None = None,
+    ) -> RescoredIndex:
         """A search that finds ``factor`` times as many, and sorts them by their full vectors.
 
         Row i of ``vectors`` belongs to id i; they can be float32, float16 or int8, in memory or
-        mapped from disk, and only the rows found are read.
+        mapped from disk, and only the rows found are read.  They can also be what a ``quantiser``
+        stored, for instance of :class:`~bittern.quantise.Int8`; then its vectors are decoded.
         """
-        return RescoredIndex(self, vectors, factor)
+        full = FullVectors(vectors, self.quantiser, quantiser)
+        return RescoredIndex(self, full, check_count(factor, "rescore: factor"))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the items to one file; the quantiser has a file of its own."""
-        self._items.compact()
+        if self._items.compact():
+            self._kept = None
         print_ = np.array(self._fingerprint)
         write_arrays(
             path, {"bytes": self._items.words, "fingerprint": print_, "ids": self._items.ids}
@@ -121,6 +157,21 @@ class QuantisedIndex:
     def __len__(self) -> int:
         return self._items.n_alive
 
+    @property
+    def _every(self) -> QuantisedCodes:
+        """The bytes of all rows, removed ones too."""
+        return QuantisedCodes(self._items.words, self._fingerprint)
+
+    def _keep(self) -> Kept | None:
+        """What the quantiser keeps of all rows; computed for the rows that are new."""
+        n = 0 if self._kept is None else len(self._kept.lengths)
+        if n < len(self._items.words):
+            new = self.quantiser.keep(self._every[n:])
+            if self._kept is not None and new is not None:
+                new = Kept(*(np.concatenate(both) for both in zip(self._kept, new, strict=True)))
+            self._kept = new
+        return self._kept
+
     def __repr__(self) -> str:
         return f"<{self._title} of {len(self):,} items of {self.quantiser.n_bytes_} bytes>"
 
@@ -129,31 +180,56 @@ class QuantisedIndex:
         return type(self).__name__
 
 
+class FullVectors:
+    """Rows that sort candidates in the end: numbers, or the bytes of a fine quantiser."""
+
+    def __init__(
+        self,
+        vectors: ArrayLike | QuantisedCodes,
+        by: Quantiser,
+        quantiser: Quantiser | None = None,
+    ) -> None:
+        self._by, self._quantiser = by, quantiser
+        self._vectors: Any = vectors
+        dim = by.n_features_in_
+        if isinstance(vectors, QuantisedCodes):
+            if quantiser is None:
+                raise InputError("rescore: stored codes need the quantiser that wrote them.")
+            quantiser._check_stored(vectors)
+            shape: tuple[int, ...] = (len(vectors), quantiser.n_features_in_)
+        else:
+            self._vectors = check_array(vectors, "rescore: vectors")
+            shape = self._vectors.shape
+        if len(shape) != 2 or shape[1] != dim:
+            raise InputError(f"rescore: vectors must be rows of {dim} numbers, got {shape}.")
+
+    def sort(self, candidates: Hits, queries: Any, k: int) -> Hits:
+        """The k nearest of the candidates of each query, by the distance of full vectors."""
+        found = np.unique(candidates.ids[candidates.ids != NONE])
+        if len(found) and found[-1] >= len(self._vectors):
+            check_same_length(len(self._vectors), int(found[-1]) + 1, "rescore: vectors and ids")
+        rows = np.empty((0, self._by.n_features_in_), np.float32)
+        if len(found):
+            some = self._vectors[found]
+            rows = np.asarray(self._quantiser.decode(some) if self._quantiser else some, np.float32)
+        by = DISTANCES[self._by.metric]
+        best = rerank(candidates, self._by._rows(queries), rows, distance=by, ids=found)
+        return Hits(best.ids[:, :k], best.distances[:, :k])
+
+
 class RescoredIndex:
     """An index whose best candidates are sorted by their full vectors."""
 
-    def __init__(self, index: QuantisedIndex, vectors: ArrayLike, factor: int) -> None:
+    def __init__(self, index: QuantisedIndex, full: FullVectors, factor: int) -> None:
         self.index = index
-        self.factor = check_count(factor, "rescore: factor")
-        self.vectors = check_array(vectors, "rescore: vectors")
-        dim = index.quantiser.n_features_in_
-        if self.vectors.ndim != 2 or self.vectors.shape[1] != dim:
-            raise InputError(
-                f"rescore: vectors must be rows of {dim} numbers, got {self.vectors.shape}."
-            )
+        self.full = full
+        self.factor = factor
 
     def search(self, queries: Any, k: int, *, where: Where | None = None) -> Hits:
         """The k nearest of the ``factor * k`` candidates, by the distance of full vectors."""
         k = check_count(k, "rescore: k")
         candidates = self.index.search(queries, self.factor * k, where=where)
-        q = self.index.quantiser._rows(queries)
-        found = np.unique(candidates.ids[candidates.ids != NONE])
-        if len(found) and found[-1] >= len(self.vectors):
-            check_same_length(len(self.vectors), int(found[-1]) + 1, "rescore: vectors and ids")
-        distance = DISTANCES[self.index.quantiser.metric]
-        rows = np.asarray(self.vectors[found], np.float32)
-        sorted_hits = rerank(candidates, q, rows, distance=distance, ids=found)
-        return Hits(sorted_hits.ids[:, :k], sorted_hits.distances[:, :k])
+        return self.full.sort(candidates, queries, k)
 
 
 class _Bytes(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,9 @@ from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.index.hits import NONE, Hits
 from bittern.registry import Registry
+
+if TYPE_CHECKING:
+    from bittern.quantise.correction import Corrections
 
 BLOCK = 1 << 22  # coordinates compared at a time
 
@@ -39,7 +42,12 @@ def rerank(
 
 
 def rerank_asymmetric(
-    hits: Hits, logits: ArrayLike, codes: Codes, *, ids: ArrayLike | None = None
+    hits: Hits,
+    logits: ArrayLike,
+    codes: Codes,
+    *,
+    ids: ArrayLike | None = None,
+    corrections: Corrections | None = None,
 ) -> Hits:
     r"""The same hits, sorted by how far the real-valued query is from the binary code.
 
@@ -52,6 +60,14 @@ def rerank_asymmetric(
     so a bit that was decided narrowly counts little.  It is half of :math:`\lVert z \rVert_1 -
     z^\top b`, and with all :math:`|z_j| = 1` the Hamming distance.
 
+    With ``corrections``, from :meth:`bittern.quantise.Asymmetric.corrections`, each item also has a
+    byte for the length n of its vector from the centre and one for the cosine f to its bits.  Then
+
+    .. math:: d(z, b) = |z|^2 + n^2 f^2 + \beta n^2 (1 - f^2) - 2 s\, z^\top b,
+
+    an estimate of the squared Euclidean distance of the projections, finds much more; β and the
+    scale s are fitted (:mod:`bittern.quantise.correction`).
+
     Code i belongs to ``ids[i]``, by default to id i.
 
     Reference: [Gordo-Perronnin-Gong-Lazebnik-2014].
@@ -60,10 +76,16 @@ def rerank_asymmetric(
     z = check_vectors(logits, "rerank_asymmetric: logits").astype(np.float64)
     check_same_length(z.shape[1], codes.n_bits, "rerank_asymmetric: columns of logits and bits")
     rows, words, n_bits = _rows_of(hits, ids, len(codes)), codes.words, codes.n_bits
+    if corrections is not None:
+        check_same_length(len(corrections), len(codes), "rerank_asymmetric: corrections and codes")
 
     def measure(query: NDArray[np.int64], at: NDArray[np.int64]) -> Float64Array:
         bits = Codes(words[rows[at]], n_bits).to_bits()
         real = z[query]
+        if corrections is not None:
+            scales, lengths = corrections.of(rows[at], n_bits)
+            products = np.where(bits, real, -real).sum(axis=1)
+            return np.asarray(np.square(real).sum(axis=1) + lengths - 2 * scales * products)
         return np.where(bits != (real > 0), np.abs(real), 0.0).sum(axis=1)
 
     return _reordered(hits, len(z), measure, n_bits)

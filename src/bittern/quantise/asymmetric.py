@@ -13,7 +13,7 @@ from bittern.hashing import HASHERS, Hasher
 from bittern.hashing.linear import LinearHasher
 from bittern.quantise.base import Queries, squared_float32
 from bittern.quantise.corrected import CorrectedQuantiser
-from bittern.quantise.correction import Measured, measure
+from bittern.quantise.correction import Corrections, Measured, measure
 from bittern.quantise.stored import Bytes
 
 
@@ -26,8 +26,10 @@ class Asymmetric(CorrectedQuantiser):
     (:mod:`~bittern.quantise.correction`), which costs little and finds much more.
 
     ``hasher`` is a hasher with its parameters, which is cloned and fitted, or the name of one with
-    as many bits as ``n_bytes`` leave.  If its directions are orthonormal, as those of ITQ, lengths
-    and products are those of the vectors; otherwise those of the logits.
+    as many bits as ``n_bytes`` leave.  With ``refit=False`` it is a fitted hasher that stays as it
+    is, so that the codes of an index need only the bytes of :meth:`corrections`.  If its directions
+    are orthonormal, as those of ITQ, lengths and products are those of the vectors; otherwise those
+    of the logits.
     """
 
     name = "asymmetric"
@@ -42,13 +44,23 @@ class Asymmetric(CorrectedQuantiser):
         n_bytes: int = 16,
         metric: str = "euclidean",
         correction: Any = "auto",
+        refit: bool = True,
         random_state: int | None = 0,
     ):
         self.hasher = hasher
         self.n_bytes = n_bytes
         self.metric = metric
         self.correction = correction
+        self.refit = refit
         self.random_state = random_state
+
+    def corrections(self, X: Any) -> Corrections:
+        """The bytes of correction of rows whose bits an index has, for ``rerank_asymmetric``."""
+        stored = self.encode(X)
+        if not self.n_correction_:
+            raise InputError(f"{self._title}: has no correction; pass correction=True.")
+        more = stored.bytes[:, -self.n_correction_ :].copy()
+        return Corrections(more, self.bounds_, self.power_, self.share_)
 
     @property
     def centres(self) -> bool:
@@ -63,7 +75,7 @@ class Asymmetric(CorrectedQuantiser):
 
     def _allocate(self, n_bytes: int, draw: np.random.Generator) -> None:
         X: Float32Array = self._space
-        self.hasher_ = self._made(8 * n_bytes).fit(X)
+        self.hasher_ = self._made(8 * n_bytes).fit(X) if self.refit else self._given()
         self.hasher_.logits(X[:1])  # says so if the bits are not signs
         self.is_linear_ = isinstance(self.hasher_, LinearHasher) and _is_orthonormal(
             self.hasher_.projection_
@@ -71,6 +83,16 @@ class Asymmetric(CorrectedQuantiser):
         self.centres_ = np.zeros((1, X.shape[1]), np.float32)
         if self.is_linear_:
             self.centres_[0] = self.hasher_.mean_
+
+    def _given(self) -> Hasher:
+        """The fitted hasher that stays as it is."""
+        if not isinstance(self.hasher, Hasher) or not self.hasher.__sklearn_is_fitted__():
+            raise InputError(f"{self._title}: refit=False needs a fitted hasher.")
+        return self.hasher
+
+    def _room(self, choice: Any) -> int:
+        """A hasher brings its own number of bits."""
+        return super()._room(choice) if isinstance(self.hasher, str) else 1
 
     def _made(self, n_bits: int) -> Hasher:
         """A hasher to fit."""

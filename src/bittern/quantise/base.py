@@ -28,6 +28,7 @@ from bittern.io.models import learned_attributes
 from bittern.progress import track
 from bittern.quantise.stored import Bytes, QuantisedCodes
 
+FEW = 4  # queries; for more, decoding the items once is faster
 METRICS = ("euclidean", "cosine", "inner-product")
 
 
@@ -49,6 +50,13 @@ class Queries(NamedTuple):
     vectors: Float32Array  # (q, k)
     to_centres: Float32Array  # (q, g)
     lengths: Float32Array  # (q,), squared
+
+
+class Kept(NamedTuple):
+    """What scores of items need of them, computed once so that scoring one item is quick."""
+
+    scales: Float32Array  # (n,), of what the code says
+    lengths: Float32Array  # (n,), squared, of the items
 
 
 class Quantiser(TransformerMixin, BaseEstimator, ABC):
@@ -75,6 +83,7 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
     random_state: int | None
     centres_: Float32Array  # (g, dim): subtracted from rows; an item has one byte if g > 1
     n_bytes_: int  # kept of each item
+    _fingerprint: str = ""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from training rows; ``y`` is ignored."""
@@ -83,6 +92,7 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
             check_count(self.random_state, f"{self._title}: random_state", 0)
         for name in learned_attributes(self):
             delattr(self, name)
+        self._fingerprint = ""
         rows = self._rows(X, reset=True)
         self._learn(rows, np.random.default_rng(self.random_state))
         self.n_bytes_ = self._encoded(rows[:1]).shape[1]
@@ -129,6 +139,11 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
         self._check_fitted()
         return Scorer(self, self._rows(queries))
 
+    def keep(self, stored: QuantisedCodes) -> Kept | None:
+        """What makes scores of single items quick, eight bytes an item; None if nothing does."""
+        self._check_stored(stored)
+        return None
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted quantiser to a file of arrays and JSON, which :func:`load` reads."""
         from bittern.quantise.storage import save
@@ -140,7 +155,9 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits that depend on all that was learned."""
         self._check_fitted()
-        return _digest(self).hexdigest()[:16]
+        if not self._fingerprint:  # kept, because every search asks for it
+            self._fingerprint = _digest(self).hexdigest()[:16]
+        return self._fingerprint
 
     @abstractmethod
     def _learn(self, X: Float32Array, draw: np.random.Generator) -> None:
@@ -165,6 +182,19 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
     def _queries(self, X: Float32Array) -> Queries:
         """What queries need for products with :class:`Expanded` items."""
         return Queries(self._projected(X), X @ self.centres_.T, squared_float32(X))
+
+    def _pair_products(
+        self,
+        vectors: Float32Array,
+        rows: Bytes,
+        queries: NDArray[np.intp],
+        items: NDArray[np.intp],
+    ) -> Float32Array:
+        """Products of projected queries with what the codes of single items say, before scaling.
+
+        Only a quantiser that keeps something (:meth:`keep`) is asked.
+        """
+        raise InputError(f"{self._title}: keeps nothing of its items.")
 
     def _distance(
         self, products: Float32Array, of_queries: Float32Array, of_items: Float32Array
@@ -256,25 +286,64 @@ class Scorer:
         """Number of queries."""
         return len(self._queries.lengths)
 
-    def blocks(self, stored: QuantisedCodes) -> Iterator[tuple[slice, Float32Array]]:
-        """Blocks of the items, and the distances ``(n_queries, n)`` of their items."""
+    def blocks(
+        self, stored: QuantisedCodes, kept: Kept | None = None
+    ) -> Iterator[tuple[slice, Float32Array]]:
+        """Blocks of the items, and the distances ``(n_queries, n)`` of their items.
+
+        With what the quantiser keeps of the items, few queries look up the codes of each item;
+        otherwise each item is decoded once for all queries.
+        """
         self._quantiser._check_stored(stored)
         q = self._queries
         for some in row_blocks(len(stored), 4 * (q.vectors.shape[1] + len(self)), MEMORY):
+            if kept is not None and len(self) <= FEW:
+                rows = np.arange(some.start, some.stop)
+                yield (
+                    some,
+                    np.stack([self._looked_up(stored, i, rows, kept) for i in range(len(self))]),
+                )
+                continue
             items = self._quantiser._expanded(stored.bytes[some])
             products = q.vectors @ items.vectors.T
             products += q.to_centres[:, items.groups]
             yield some, self._quantiser._distance(products, q.lengths[:, None], items.lengths)
 
     def of(
-        self, stored: QuantisedCodes, queries: NDArray[np.intp], rows: NDArray[np.intp]
+        self,
+        stored: QuantisedCodes,
+        queries: NDArray[np.intp],
+        rows: NDArray[np.intp],
+        kept: Kept | None = None,
     ) -> Float32Array:
-        """The distances of pairs of a query and an item, given by their numbers."""
+        """The distances of pairs of a query and an item, given by their numbers.
+
+        It is much faster with what :meth:`Quantiser.keep` gave for the items.
+        """
         self._quantiser._check_stored(stored)
+        if kept is not None:
+            return self._looked_up(stored, queries, rows, kept)
         q, items = self._queries, self._quantiser._expanded(stored.bytes[rows])
         products = np.einsum("ij,ij->i", q.vectors[queries], items.vectors)
         products += q.to_centres[queries, items.groups]
         return self._quantiser._distance(products, q.lengths[queries], items.lengths)
+
+    def _looked_up(
+        self,
+        stored: QuantisedCodes,
+        queries: NDArray[np.intp] | int,
+        rows: NDArray[np.intp],
+        kept: Kept,
+    ) -> Float32Array:
+        """The distances of pairs, from the codes as they are."""
+        q, which = self._queries, np.broadcast_to(np.asarray(queries, np.intp), rows.shape)
+        products = self._quantiser._pair_products(q.vectors, stored.bytes, which, rows)
+        products *= kept.scales[rows]
+        if q.to_centres.shape[1] == 1:
+            products += q.to_centres[which, 0]
+        else:
+            products += q.to_centres[which, stored.bytes[rows, 0]]
+        return self._quantiser._distance(products, q.lengths[which], kept.lengths[rows])
 
 
 def _digest(estimator: Any) -> hashlib._Hash:

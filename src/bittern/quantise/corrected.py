@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from itertools import product
-from typing import Any
+from itertools import groupby, product
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, Float64Array, check_count
 from bittern.errors import InputError
-from bittern.io.models import learned_attributes
 from bittern.quantise import correction
 from bittern.quantise.base import Expanded, Quantiser, squared_float32
 from bittern.quantise.correction import N_BYTES, POWERS, SHARES
 from bittern.quantise.stored import Bytes
 
 N_CENTRES = 256
-N_TRIAL_QUERIES, N_TRIAL_ITEMS = 200, 4000
+N_TRIAL_QUERIES, N_TRIAL_ITEMS = 500, 6000
+FEWEST = 100  # items of a trial that are held out
 N_CLUSTERED = 20_000  # rows from which the centres are learned
 
 
 class CorrectedQuantiser(Quantiser):
-    """A quantiser of residuals; an item may have one byte for its centre, and two of correction.
+    """A quantiser of residuals; an item may have bytes for its centre and for a correction.
 
-    ``centres`` and ``correction`` are True, False, or "auto": the combination with the best recall
-    of the ten nearest on training rows, where 200 rows are queries and up to 4,000 others the
-    database.  γ and β of the correction (see :mod:`~bittern.quantise.correction`) are chosen so,
-    too, unless the method fixes them.
+    ``centres`` is True, False or "auto", and ``correction`` the number of its bytes, 0, 1 or 2
+    (True means 2), or "auto".  Automatic is the combination with the best recall of the ten nearest
+    on training rows that were not learned from, up to 500 as queries and 6,000 as database; then
+    all training rows are learned from.  γ and β of the correction (see
+    :mod:`~bittern.quantise.correction`) are chosen so, too, unless the method fixes them.
     """
 
     n_bytes: int
     centres: Any
     correction: Any
 
+    n_correction_: int  # bytes
     bounds_: Float64Array  # of the correction; empty without
     power_: float
     share_: float
@@ -42,27 +44,68 @@ class CorrectedQuantiser(Quantiser):
 
     def _learn(self, X: Float32Array, draw: np.random.Generator) -> None:
         check_count(self.n_bytes, f"{self._title}: n_bytes")
-        trial = _Trial(X, self.metric, draw)
-        best, model = -1.0, dict[str, Any]()
-        for with_centres in self._options("centres", len(X) >= 4 * N_CENTRES):
-            residuals = self._centred(X, with_centres, draw)
-            self._prepare(residuals, draw)
-            for corrected in self._options("correction", True):
-                room = self.n_bytes - int(with_centres) - N_BYTES * int(corrected)
-                if room < 1:
-                    continue
-                self._allocate(room, draw)
-                found = self._calibrate(residuals, corrected, trial)
-                if found > best:
-                    best, model = found, learned_attributes(self)
-        if not model:
+        choices = self._choices(len(X))
+        if len(choices) > 1:
+            order = draw.permutation(len(X))
+            chosen = self._best(choices, *_held_out(X, order), draw)
+        else:
+            chosen = choices[0]
+        residuals = self._centred(X, chosen.centres, draw)
+        self._prepare(residuals, draw)
+        self._allocate(self._room(chosen), draw)
+        self._correct(residuals[:N_TRIAL_ITEMS], chosen)
+        del self._space
+
+    def _choices(self, n_rows: int) -> list[_Choice]:
+        """Every combination that leaves a byte for the code."""
+        every = [
+            _Choice(with_centres, n_more, power, share)
+            for with_centres in self._centre_options(n_rows)
+            for n_more in self._corrections()
+            for power, share in (product(self._powers, self._shares) if n_more else [(0.0, 0.0)])
+        ]
+        possible = [choice for choice in every if self._room(choice) >= 1]
+        if not possible:
             raise InputError(
                 f"{self._title}: {self.n_bytes} bytes leave none for the code beside its centre "
                 "and correction; give more, or leave these out."
             )
-        del self._space
-        for name, value in model.items():
-            setattr(self, name, value)
+        return possible
+
+    def _best(
+        self,
+        choices: list[_Choice],
+        X: Float32Array,
+        queries: Float32Array,
+        items: Float32Array,
+        draw: np.random.Generator,
+    ) -> _Choice:
+        """The choice with the best recall of items that are not learned from, if X does not."""
+        trial = _Trial(queries, items, self.metric)
+        recalls = []
+        for with_centres, alike in groupby(choices, key=lambda choice: choice.centres):
+            residuals = self._centred(X, with_centres, draw)
+            self._prepare(residuals, draw)
+            for _, same in groupby(alike, key=lambda choice: choice.n_more):
+                some = list(same)
+                self._allocate(self._room(some[0]), draw)
+                self._correct(residuals[:N_TRIAL_ITEMS], some[0])
+                rows = self._encoded(items)
+                for choice in some:
+                    self.power_, self.share_ = choice.power, choice.share
+                    recalls.append(trial.recall(self, self._expanded(rows)))
+        return choices[int(np.argmax(recalls))]
+
+    def _room(self, choice: _Choice) -> int:
+        return self.n_bytes - int(choice.centres) - choice.n_more
+
+    def _correct(self, residuals: Float32Array, choice: _Choice) -> None:
+        """Learn what the bytes of correction can say."""
+        self.n_correction_, self.power_, self.share_ = choice[1:]
+        self.bounds_ = np.zeros((0, 2))
+        if choice.n_more:
+            found = self._measured(residuals, self._payload(residuals))
+            self.bounds_ = correction.ranges(found, choice.n_more)
 
     @abstractmethod
     def _prepare(self, residuals: Float32Array, draw: np.random.Generator) -> None:
@@ -82,13 +125,28 @@ class CorrectedQuantiser(Quantiser):
         """The values of β to try."""
         return SHARES
 
-    def _options(self, name: str, possible: bool) -> tuple[bool, ...]:
-        value = getattr(self, name)
-        if value == "auto":
-            return (False, True) if possible else (False,)
-        if not isinstance(value, bool | np.bool_):
-            raise InputError(f"{self._title}: {name} must be True, False or 'auto', got {value!r}.")
-        return (bool(value),)
+    def _centre_options(self, n_rows: int) -> tuple[bool, ...]:
+        if isinstance(self.centres, str) and self.centres == "auto":
+            return (False, True) if n_rows >= 4 * N_CENTRES else (False,)
+        if not isinstance(self.centres, bool | np.bool_):
+            raise InputError(
+                f"{self._title}: centres must be True, False or 'auto', got {self.centres!r}."
+            )
+        return (bool(self.centres),)
+
+    def _corrections(self) -> tuple[int, ...]:
+        """The numbers of bytes to try."""
+        value = self.correction
+        if isinstance(value, str) and value == "auto":
+            return (0, 1, N_BYTES)
+        if isinstance(value, bool | np.bool_):
+            return (N_BYTES * int(value),)
+        if isinstance(value, int | np.integer) and 0 <= value <= N_BYTES:
+            return (int(value),)
+        raise InputError(
+            f"{self._title}: correction must be a number of bytes (0, 1 or 2), True, False or "
+            f"'auto', got {value!r}."
+        )
 
     def _centred(self, X: Float32Array, many: bool, draw: np.random.Generator) -> Float32Array:
         """Rows minus their centres, after learning these."""
@@ -98,62 +156,64 @@ class CorrectedQuantiser(Quantiser):
             self.centres_ = X.mean(axis=0, dtype=np.float64, keepdims=True).astype(np.float32)
         return np.asarray(X - self.centres_[self._nearest_centres(X)])
 
-    def _calibrate(self, residuals: Float32Array, corrected: bool, trial: _Trial) -> float:
-        """Choose γ and β on the trial; returns the recall."""
-        self.bounds_, self.power_, self.share_ = np.zeros((0, 2)), 0.0, 0.0
-        if not corrected:
-            return trial.recall(self, self._expanded(self._encoded(trial.items)))
-        some = residuals[: len(trial.items)]
-        self.bounds_ = correction.ranges(self._measured(some, self._payload(some)))
-        rows = self._encoded(trial.items)
-        best, choice = -1.0, (0.0, 0.0)
-        for power, share in product(self._powers, self._shares):
-            self.power_, self.share_ = power, share
-            found = trial.recall(self, self._expanded(rows))
-            if found > best:
-                best, choice = found, (power, share)
-        self.power_, self.share_ = choice
-        return best
-
     def _measured(self, residuals: Float32Array, payload: Bytes) -> correction.Measured:
         """Length and angle of each residual."""
         return correction.measure(residuals, self._projected(residuals), self._values(payload))
 
     def _encoded(self, X: Float32Array) -> Bytes:
         rows = super()._encoded(X)
-        if not len(self.bounds_):
+        if not self.n_correction_:
             return rows
         groups, payload = self._divided(rows)
         found = self._measured(X - self.centres_[groups], payload)
-        return np.hstack([rows, correction.to_bytes(found, self.bounds_)])
+        more = correction.to_bytes(found, self.bounds_, self.n_correction_)
+        return np.hstack([rows, more])
 
     def _expanded(self, rows: Bytes) -> Expanded:
-        if not len(self.bounds_):
-            return super()._expanded(rows)
-        groups, payload = self._divided(rows[:, :-N_BYTES])
+        return self._scaled(rows)[0]
+
+    def _scaled(self, rows: Bytes) -> tuple[Expanded, Float32Array]:
+        """What rows of bytes say, and the scales by which their values were multiplied."""
+        if not self.n_correction_:
+            return super()._expanded(rows), np.ones(len(rows), np.float32)
+        groups, payload = self._divided(rows[:, : -self.n_correction_])
         values = self._values(payload)
         own = squared_float32(values)
-        found = correction.from_bytes(rows[:, -N_BYTES:], self.bounds_)
+        found = correction.from_bytes(rows[:, -self.n_correction_ :], self.bounds_)
         scale = correction.scales(found, own, self.power_)
         values *= scale[:, None]
         residuals = correction.squared_residuals(found, self.share_)
-        return Expanded(values, groups, self._lengths(values, groups, residuals))
+        return Expanded(values, groups, self._lengths(values, groups, residuals)), scale
+
+
+class _Choice(NamedTuple):
+    """What the bytes of an item are spent on, and how it is scored."""
+
+    centres: bool
+    n_more: int  # bytes of correction
+    power: float  # γ
+    share: float  # β
+
+
+def _held_out(
+    X: Float32Array, order: NDArray[np.intp]
+) -> tuple[Float32Array, Float32Array, Float32Array]:
+    """Rows to learn from, queries and items; few rows have to be all of these."""
+    n_queries = min(N_TRIAL_QUERIES, len(X) // 10)
+    n_items = min(N_TRIAL_ITEMS, len(X) // 3)
+    if n_items < FEWEST:
+        return X, X[: max(1, len(X) // 5)], X
+    queries, items, rest = np.split(order, [n_queries, n_queries + n_items])
+    return X[np.sort(rest)], X[np.sort(queries)], X[np.sort(items)]
 
 
 class _Trial:
-    """Training rows as queries and as database, and which items are truly nearest."""
+    """Queries and a database, and which items are truly nearest."""
 
-    def __init__(self, X: Float32Array, metric: str, draw: np.random.Generator) -> None:
-        order = draw.permutation(len(X))
-        n_queries = min(N_TRIAL_QUERIES, max(1, len(X) // 5))
-        self.queries = X[np.sort(order[:n_queries])]
-        self.items = X[np.sort(order[n_queries : n_queries + N_TRIAL_ITEMS])]
-        if not len(self.items):
-            self.items = self.queries
-        products = self.queries @ self.items.T
-        gaps = (
-            -products if metric == "inner-product" else squared_float32(self.items) - 2 * products
-        )
+    def __init__(self, queries: Float32Array, items: Float32Array, metric: str) -> None:
+        self.queries = queries
+        products = queries @ items.T
+        gaps = -products if metric == "inner-product" else squared_float32(items) - 2 * products
         k = min(correction.RANKS, gaps.shape[1])
         self.true: NDArray[np.intp] = np.argpartition(gaps, k - 1, axis=1)[:, :k]
 
