@@ -3,7 +3,7 @@ r"""From databases of several sizes to one that is larger than all of them.
 Among n items the c candidates of the codes are the share c/n of all.  Let true neighbours and all
 other items have scores that are normal after some common transformation.  Then the share s of
 neighbours among the candidates follows the binormal curve of signal detection, a line between
-:math:`\Phi^{-1}(s)` and :math:`\Phi^{-1}(c/n)` [Dorfman-Alf-1969].  Among more items the neighbours
+:math:`\Phi^{-1}(s)` and :math:`\Phi^{-1}(c/n)`.  Among more items the neighbours
 are nearer, which moves the line; for the k nearest,
 
 .. math:: \Phi^{-1}(s) = a + b \, \Phi^{-1}(c / n) + g \, \Phi^{-1}(k / n).
