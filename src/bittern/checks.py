@@ -37,11 +37,12 @@ def check_count(value: Any, name: str, least: int = 1, most: int | None = None) 
         count = operator.index(value)
     except TypeError:
         count = None
-    is_whole = count is not None and not isinstance(value, (bool, np.bool_))
-    if is_whole and count >= least and (most is None or count <= most):
+    if count is not None and isinstance(value, bool | np.bool_):
+        count = None
+    if count is not None and count >= least and (most is None or count <= most):
         return count
     bound = f"at least {least}" if most is None else f"between {least} and {most}"
-    if is_whole:
+    if count is not None:
         raise InputError(f"{name} must be {bound}, got {count}.")
     raise InputError(f"{name} must be a whole number {bound}, got {value!r}.")
 

@@ -123,7 +123,9 @@ def test_a_large_k_of_spread_codes_is_scanned():
     tables, is_done = index._up_to_date(None), np.ones(1, bool)
     out = np.empty((1, 300), np.int64), np.empty((1, 300), np.int32), is_done, np.empty(1)
     searched = Searched(database.words, database.words[:0], N, tables, flat_index.EVERYTHING)
-    kernels.find_nearest(database.words[:1], searched, 300, index._scan_to_ask().cost(database.words, 300), *out)
+    kernels.find_nearest(
+        database.words[:1], searched, 300, index._scan_to_ask().cost(database.words, 300), *out
+    )
     assert not is_done[0]
 
 

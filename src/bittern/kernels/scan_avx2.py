@@ -176,7 +176,9 @@ def _rows_within(typing_context: Any, sums: Any, half: Any, limit: Any) -> Any:
         values = past(builder, values, arguments[1], TILE // 2)
         most = broadcast(builder, arguments[2])
         low, high = (
-            builder.zext(_lanes(builder, load(builder, at(builder, values, v * LANES)), most), INT64)
+            builder.zext(
+                _lanes(builder, load(builder, at(builder, values, v * LANES)), most), INT64
+            )
             for v in range(2)
         )
         return builder.or_(low, builder.shl(high, ir.Constant(INT64, LANES)))
