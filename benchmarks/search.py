@@ -5,8 +5,8 @@
 
 Everyone has the same codes, the same queries and the same number of threads (one by default).
 Times are the best of several repetitions taken in turn.  Everything takes about ten minutes and
-8 GB; ``--largest 1e6`` a tenth of both.  Needs FAISS (the extra ``dev`` brings it) and, for the
-real codes, the shared CIFAR-10 features.
+8 GB; ``--largest 1e6`` a tenth of both.  Needs FAISS, pynear and usearch (the extra ``dev`` brings
+them) and, for the real codes, the shared CIFAR-10 features.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 
 import faiss
 import numpy as np
+import search_peers
 from results import Section, Target
 from timing import fastest
 
@@ -63,6 +64,9 @@ def main() -> None:
         print(section.text(), end="\n\n", flush=True)
         sections.append(section)
 
+    tell(search_peers.single_queries(sizes[-1]))
+    tell(search_peers.radii(sizes[-1], options.threads))
+    tell(search_peers.additions(sizes[-1]))
     tell(scanning(options.threads))
     for section in searching(sizes, options.threads):
         tell(section)

@@ -54,9 +54,9 @@ class FlatIndex(Index):
 
     def _scanning(self) -> Scan:
         """A scan of the codes as they are now."""
-        from bittern.index.scans import scan_for
-
         if self._scan is None:
+            from bittern.index.scans import scan_for
+
             self._scan = scan_for(self.n_bits)
         self._scan.update(*self._items.parts, self.n_bits)
         return self._scan

@@ -198,9 +198,9 @@ class MultiIndex(Index):
 
     def _scan_to_ask(self) -> Scan:
         """A scan that knows what it costs, perhaps of fewer codes."""
-        from bittern.index.scans import scan_for
-
         if self._scan is None:
+            from bittern.index.scans import scan_for
+
             self._scan = scan_for(self.n_bits)
         return self._scan
 

@@ -73,7 +73,7 @@ def distance_between(queries, q, words, row):
 
 @njit(inline="always")
 def distance_to_row(queries, q, words, late, row):
-    """Hamming distance of a query from a row of ``words``, or of ``late`` after them."""
+    """Hamming distance of a query from a row of ``words``, or of ``late``, which follow them."""
     n = words.shape[0]
     if row < n:
         return distance_between(queries, q, words, row)
