@@ -57,7 +57,7 @@ def fill_buckets(words, mask, width, offsets, rows, codes):
 @njit(cache=True, nogil=True)
 def largest_bucket(offsets):
     """Number of codes in the fullest bucket."""
-    most = 0
+    most = np.int64(0)
     for x in range(offsets.shape[0] - 1):
         size = np.int64(offsets[x + 1]) - np.int64(offsets[x])
         if size > most:

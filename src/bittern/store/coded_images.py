@@ -52,10 +52,10 @@ class CodedImages:
 
     def take(self, rows: list[int]) -> CodedImages:
         """Some of the items."""
-        names, files = ([side[i] for i in rows] for side in (self.names, self.files))
+        names, files = tuple(self.names[i] for i in rows), tuple(self.files[i] for i in rows)
         states = tuple(self.states[i] for i in rows) if self.states else ()
         chosen = self.codes[np.array(rows, np.int64)]
-        return CodedImages(self.place, tuple(names), tuple(files), chosen, self.recipe, states)
+        return CodedImages(self.place, names, files, chosen, self.recipe, states)
 
 
 def read_coded(
