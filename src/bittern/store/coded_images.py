@@ -52,7 +52,7 @@ class CodedImages:
 
     def take(self, rows: list[int]) -> CodedImages:
         """Some of the items."""
-        names, files = (tuple(self.names[i] for i in rows), tuple(self.files[i] for i in rows))
+        names, files = tuple(self.names[i] for i in rows), tuple(self.files[i] for i in rows)
         states = tuple(self.states[i] for i in rows) if self.states else ()
         chosen = self.codes[np.array(rows, np.int64)]
         return CodedImages(self.place, names, files, chosen, self.recipe, states)
