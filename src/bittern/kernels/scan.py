@@ -221,12 +221,12 @@ def collect_near(queries, q, words, first, near, allowed, found, n):
 @njit(cache=True, nogil=True)
 def sorted_with_rest(queries, words, late, first, allowed, found, n):
     """Collect from the rows from ``first`` on, and sort all entries by query and distance."""
-    n_rows = words.shape[0] + late.shape[0]
+    n_rows, n_distances = words.shape[0] + late.shape[0], found.counts.shape[1]
     for q in range(queries.shape[0]):
         found = with_room(found, n, n_rows - first)
         for row in range(first, n_rows):
             distance = distance_to_row(queries, q, words, late, row)
-            if allowed.shape[0] == 0 or allowed[row]:
+            if distance < n_distances and (allowed.shape[0] == 0 or allowed[row]):
                 n = _append(found, n, q, row, distance)
     return _sorted(found, n)
 
