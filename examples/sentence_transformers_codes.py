@@ -36,7 +36,8 @@ WHEN = ("in winter", "when it rains", "before breakfast", "with great care", "fo
 def main() -> None:
     """Embed sentences, shorten the vectors, and compare what a search finds."""
     if find_spec("sentence_transformers") is None:
-        sys.exit("This example needs sentence-transformers: pip install sentence-transformers")
+        print("This example needs sentence-transformers: pip install sentence-transformers")
+        return
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(sys.argv[1] if len(sys.argv) > 1 else MODEL)
