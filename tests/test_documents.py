@@ -366,6 +366,13 @@ def test_the_python_about_evidence_runs(capsys):
     assert names["scores"].shape == (3, 10, 100)
 
 
+def test_the_python_about_duplicates_runs():
+    names = {}
+    for source in blocks((ROOT / "docs" / "duplicates.md").read_text(), "python"):
+        exec(source, names)
+    assert (len(names["pairs"]), len(names["groups"]), len(names["quality"])) == (10, 10, 5)
+
+
 def test_the_python_about_datasets_runs(capsys):
     names = {}
     for source in blocks((ROOT / "docs" / "datasets.md").read_text(), "python"):
