@@ -349,9 +349,9 @@ def fail_at(call, patch):
     """Let Recipe.encode fail from this call on."""
     encode, calls = bt.store.Recipe.encode, []
 
-    def some(self, things, name):
+    def some(self, things, name, **options):
         calls.append(name)
-        return encode(self, things, name) if len(calls) < call else 1 / 0
+        return encode(self, things, name, **options) if len(calls) < call else 1 / 0
 
     patch.setattr(bt.store.Recipe, "encode", some)
 

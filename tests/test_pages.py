@@ -18,7 +18,6 @@ from processes import one_after_another
 
 import bittern as bt
 from bittern.experiments import measure
-from bittern.experiments.advice import judging
 from bittern.features import chunks
 
 ROOT = Path(__file__).parents[1]
@@ -124,7 +123,6 @@ def test_the_blocks_of_a_page_run_in_order(page, desk, tmp_path, monkeypatch, ru
     folder = tmp_path / "desk"
     shutil.copytree(desk, folder)
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(judging, "ITEMS", 2000)  # instead of a million
     for module in (measure, chunks):  # no process of its own, which would import everything again
         monkeypatch.setattr(module, "run_tasks", one_after_another)
     names = {"__name__": "page"}

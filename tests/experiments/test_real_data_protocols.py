@@ -1,5 +1,6 @@
 """The protocols for real NUS-WIDE, LabelMe and SIFT1M, on small files of the published formats."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -76,7 +77,8 @@ def test_a_protocol_for_real_data_runs_to_the_end_of_its_table(name, bittern, tm
 def test_a_protocol_for_real_data_has_the_methods_of_its_stand_in(real, stand_in):
     one, other = (Protocol.load(shipped()[name]) for name in (real, stand_in))
     assert one.method == other.method and one.truth == other.truth
-    assert one.search == other.search
+    # What is searched by held-out rows depends on the split, which is another one.
+    assert one.search == (other.search and replace(other.search, database=one.search.database))
     assert one.n_bits == other.n_bits and one.significance == other.significance
     assert stand_in in one.differs and real in other.differs
 

@@ -49,9 +49,7 @@ class KeepName(StrEnum):
 
 @app.command()
 def duplicates(
-    place: Annotated[
-        str, typer.Argument(metavar="FOLDER|COLLECTION", help="A folder of images or a collection.")
-    ],
+    place: Annotated[str, typer.Argument(help="A folder of images or a collection.")],
     against: Annotated[
         str | None,
         typer.Option(

@@ -83,7 +83,7 @@ class WHash(PerceptualHash):
     the image's shorter side, and at least 8; its mean is subtracted first.  Both go through the
     wavelet transform step by step, because where averages are equal, rounding decides the bits.
 
-    The scheme is that of the package ``imagehash``.
+    Reference: [Petrov-2016].
     """
 
     name = "whash"
