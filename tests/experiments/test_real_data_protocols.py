@@ -42,11 +42,14 @@ def bittern(tmp_path, monkeypatch, capsys):
 
 
 def shorter(protocol):
-    """Few epochs or steps of the methods that train by gradients, and one point of their grids."""
+    """Few steps and units of the methods that train by gradients, one point of their grids."""
     deep = [method for method in protocol.method if method.label in DEEP]
     lasts = {m.label: "n_steps" if "n_steps" in m.parameters else "n_epochs" for m in deep}
     points = ["search.points=1"] if protocol.search else []
-    return [f"method.{label}.parameters.{name}=2" for label, name in lasts.items()] + points
+    narrow = [f"method.{m.label}.parameters.hidden=16" for m in deep if "hidden" in m.parameters]
+    return (
+        [f"method.{label}.parameters.{name}=2" for label, name in lasts.items()] + narrow + points
+    )
 
 
 def words_of(changes):
