@@ -5,8 +5,8 @@
 Codes are clustered: half are random, and the others are copies of them with up to eight bits
 flipped (PDQ's 256 bits: up to 31).  Times are of the processor, so that other work on the machine
 does not count.  FAISS, pynear and imagededup answer a part of the queries, and their time is
-multiplied to all of them; the number of queries is printed.  1e7 codes take about ten minutes, and
-PDQ codes are found within radius 31.  pynear and imagededup are left out if they are not installed.
+multiplied to all of them; the number of queries is printed.  PDQ codes are found within radius 31.
+pynear and imagededup are left out if they are not installed.
 """
 
 from __future__ import annotations
