@@ -101,6 +101,20 @@ def test_the_extrapolation_finds_what_the_model_says_and_its_interval_covers_it(
     assert np.mean(covered) > 0.85
 
 
+def test_shares_that_hardly_change_are_predicted_near_what_was_measured():
+    sizes, cuts, total = [1800, 3600, 7200, 14_400], [10, 20, 40, 80, 160], 2500
+    kept = [[0.90, 0.89, 0.87, 0.86], [0.998, 0.998, 0.994, 0.991], [0.9996, 1, 1, 0.9996]]
+    shares = np.array([*kept, [0.9996, 1, 1, 1], [0.9996, 1, 1, 1]]).T  # a few are never found
+    rng = np.random.default_rng(0)
+    draws = rng.binomial(total, shares[:, None], (4, 500, 5)) / total
+    got = predict_shares(sizes, cuts, shares, draws, np.full(4, float(total)), 20_000)
+    for one, last in zip(got, shares[-1], strict=True):
+        assert one.low < last
+        assert abs(one.value - last) < 0.01
+        assert one.high - one.low < 0.08
+    assert all(one.high - one.low < 0.01 for one in got[2:])
+
+
 def test_shares_above_one_follow_a_line_in_the_logarithm_of_the_size():
     sizes = [1000, 2000, 4000]
     shares = (1.5 - 0.1 * np.log(sizes) + 0.6)[:, None]

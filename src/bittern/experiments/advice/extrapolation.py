@@ -10,16 +10,17 @@ are nearer, which moves the line; for the k nearest,
 
 One plane is fitted by least squares to all measured sizes n and numbers of candidates c, each share
 weighted by the inverse variance of :math:`\Phi^{-1}(s)` over draws of queries.  That variance is at
-least that of half an item found more or less.  A share of 1 has no finite value, and only says that
-the plane is not below the largest one that could be measured.  For ground truth by labels or
-judgements, where a share may be above 1, s itself is linear in :math:`\log n`, with a line for each
-c.
+least that of half an item found more or less.  Shares of 1 have no finite value, and are left out
+if enough others remain.  The plane does not say where a share is, only how it changes from the
+largest measured size on, so a prediction for that size is what was measured.  For ground truth by
+labels or judgements, where a share may be above 1, s itself is linear in :math:`\log n`, with a
+line for each c.
 
 The interval is one of prediction.  Queries and splits are drawn with replacement, and each draw has
-its own plane.  To its value at n an error is added: Student's t, with as many degrees of freedom as
-there are sizes, times :math:`\hat\sigma \sqrt{h + v}`.  Here :math:`\hat\sigma^2` is
-the weighted residual variance, h the leverage of the point, and v the variance at the largest size.
-So shares that do not fit the model, or sizes far from n, widen the interval.
+its own plane and its own share at the largest size.  The *drift* is the root mean square, for each
+doubling, of what the plane misses between successive sizes.  Student's t, with as many degrees of
+freedom as there are sizes, times the drift and the number of doublings to n is added to each draw.
+So shares that do not follow the model, or sizes far from n, widen the interval.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from bittern.checks import Float64Array
@@ -55,30 +55,30 @@ def predict_shares(
     half = (0.5 / totals)[:, None]
     y = ndtri(np.clip(shares, half, 1 - half))
     drawn = ndtri(np.clip(draws, half[:, None], 1 - half[:, None]))
+    is_full = shares > 1 - 2 * half  # less than one item was missed
+    missed = np.random.default_rng(1).beta(0.5, totals[-1] + 0.5, drawn.shape[1])  # Jeffreys
+    drawn[-1, :, is_full[-1]] = ndtri(1 - missed)
     density = np.exp(-np.square(y) / 2) / np.sqrt(2 * np.pi)
     variances = drawn.var(axis=1) + np.square(half / density)
-    design = np.concatenate([_terms(cuts, size) for size in sizes])
-    is_full = (shares > 1 - 2 * half).ravel()  # less than one item was missed
-    fit = _Fit(design, y.ravel(), variances.ravel(), len(sizes), is_full)
-    flat = drawn.transpose(0, 2, 1).reshape(len(design), -1)  # (n_sizes * n_cuts, n_draws)
-    return [
-        _estimate(*fit.at(there, flat, own), back=ndtr)
-        for there, own in zip(_terms(cuts, n), variances[-1], strict=True)
-    ]
+    terms = np.stack([_terms(cuts, size) for size in sizes])
+    is_used = ~is_full
+    if is_used.sum() < len(sizes) + terms.shape[2]:
+        is_used[:] = True
+    values, moved = _moved(sizes, n, y, drawn, is_used / variances, terms, _terms(cuts, n))
+    return [_estimate(v, d, back=ndtr) for v, d in zip(values, moved, strict=True)]
 
 
 def predict_ratios(
     sizes: Sequence[int], ratios: Float64Array, draws: Float64Array, n: int
 ) -> list[Estimate]:
     """The same for shares that may be above 1, each linear in the logarithm of the size."""
-    x = np.log(sizes)
-    design = np.stack([np.ones_like(x), x], axis=1)
+    lines = np.stack([np.ones(len(sizes)), np.log(sizes)], axis=1)[:, None]
     out = []
     for y, drawn in zip(ratios.T, draws.transpose(2, 0, 1), strict=True):
-        variances = np.maximum(np.nanvar(drawn, axis=1), LEAST_VARIANCE)
-        fit = _Fit(design, y, variances, len(sizes), np.zeros(len(x), bool))
-        found = fit.at(np.array([1.0, np.log(n)]), drawn, variances[-1])
-        out.append(_estimate(*found, back=lambda z: np.maximum(z, 0.0)))
+        weights = 1 / np.maximum(np.nanvar(drawn, axis=1), LEAST_VARIANCE)
+        parts = y[:, None], drawn[:, :, None], weights[:, None]
+        values, moved = _moved(sizes, n, *parts, lines, np.array([[1.0, np.log(n)]]))
+        out.append(_estimate(values[0], moved[0], back=lambda z: np.maximum(z, 0.0)))
     return out
 
 
@@ -88,43 +88,31 @@ def _terms(cuts: Sequence[int], n: int) -> Float64Array:
     return np.stack([np.ones_like(z), z, np.full_like(z, z[0])], axis=1)
 
 
-class _Fit:
-    """Weighted least squares, whose values are weighted sums of what was measured.
+def _moved(
+    sizes: Sequence[int],
+    n: int,
+    y: Float64Array,
+    drawn: Float64Array,
+    weights: Float64Array,
+    terms: Float64Array,
+    there: Float64Array,
+) -> tuple[Float64Array, Float64Array]:
+    """The values at the largest size, moved to n by a fit, and draws of them ``(n_cuts, n_draws)``.
 
-    A value that ``is_full`` is only known to be at least so large.  One after the other is left
-    out, the one farthest below the fit first, until the fit is above none, or few are left.
+    ``y`` and ``weights`` are ``(n_sizes, n_cuts)``, ``drawn`` ``(n_sizes, n_draws, n_cuts)``, and
+    ``terms`` ``(n_sizes, n_cuts, n_terms)``; ``there`` are the terms at n.
     """
-
-    def __init__(
-        self,
-        design: Float64Array,
-        y: Float64Array,
-        variances: Float64Array,
-        n_sizes: int,
-        is_full: NDArray[np.bool_],
-    ) -> None:
-        weights = 1 / variances
-        while True:
-            self._inverse = np.linalg.pinv((design.T * weights) @ design)
-            self._solve = self._inverse @ (design.T * weights)  # from values to coefficients
-            residuals = y - design @ (self._solve @ y)
-            below = np.where(is_full & (weights > 0), residuals, 0.0)
-            enough = int((weights > 0).sum()) > n_sizes + design.shape[1]
-            if not enough or not (below < 0).any():
-                break
-            weights[below.argmin()] = 0.0
-        freedom = max(1, int((weights > 0).sum()) - design.shape[1])
-        self._sigma = np.sqrt((np.square(residuals) * weights).sum() / freedom)
-        self._y, self._freedom = y, n_sizes
-
-    def at(
-        self, there: Float64Array, drawn: Float64Array, own_variance: float
-    ) -> tuple[float, Float64Array]:
-        """The value at a point, and draws of it with the error of the model."""
-        weights = there @ self._solve
-        spread = self._sigma * np.sqrt(there @ self._inverse @ there + own_variance)
-        errors = np.random.default_rng(0).standard_t(self._freedom, drawn.shape[1])
-        return float(weights @ self._y), weights @ drawn + spread * errors
+    design, w = terms.reshape(-1, terms.shape[2]), weights.ravel()
+    solve = np.linalg.pinv((design.T * w) @ design) @ (design.T * w)  # from values to coefficients
+    coefficients, step = solve @ y.ravel(), there - terms[-1]
+    changes = step @ (solve @ drawn.transpose(0, 2, 1).reshape(len(design), -1))
+    doublings = np.diff(np.log2(sizes))[:, None]
+    misses = (np.diff(y, axis=0) - np.diff(terms, axis=0) @ coefficients) / doublings
+    both = (weights[1:] > 0) & (weights[:-1] > 0)
+    drift = np.sqrt(np.square(misses[both]).mean()) if both.any() else 0.0
+    errors = np.random.default_rng(0).standard_t(len(sizes), drawn.shape[1])
+    spread = drift * np.log2(n / sizes[-1]) * errors
+    return y[-1] + step @ coefficients, drawn[-1].T + changes + spread
 
 
 def _estimate(value: float, values: Float64Array, back: Callable[[Any], Any]) -> Estimate:

@@ -133,7 +133,7 @@ class _Work:
             reason = (
                 "no time was left to try it"
                 if expected is None
-                else f"would take about {expected:.0f} s, too long"
+                else f"no time was left for another {max(expected, 1):.0f} s"
             )
             self.found.skipped.append(Skipped(one.method, one.n_bits, reason, lacked_time=True))
 
