@@ -1,7 +1,11 @@
 """The same writes and the same questions to two collections, whose answers must agree."""
 
+from contextlib import contextmanager
+
 import numpy as np
-from places import random_codes
+from places import new_place, random_codes
+
+import bittern as bt
 
 N_BITS = 10  # few, so that nearly every hit is tied
 CODES = random_codes(400, N_BITS)
@@ -16,6 +20,18 @@ def fill(collection):
     collection.upsert(CODES[7:9], [5, 6], metadata=[{"label": "cat"}, {}])
     collection.delete(where="label = 'dog' AND n < 50")
     collection.delete([20, 1050])
+
+
+@contextmanager
+def filled_pair(store, folder):
+    """A collection on a server and one in a file, after the same writes."""
+    with (
+        bt.store.create(new_place(store, folder), N_BITS) as served,
+        bt.store.create(new_place("file", folder), N_BITS) as embedded,
+    ):
+        fill(served)
+        fill(embedded)
+        yield served, embedded
 
 
 CONDITIONS = (None, "label = 'cat'", "NOT label = 'cat'", "n BETWEEN 3 AND 250 OR id > 1000")

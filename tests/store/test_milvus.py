@@ -1,13 +1,12 @@
 """Milvus behind the same interface: its conditions, its ties, its limits, and a real server."""
 
 import socket
-from contextlib import ExitStack
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from places import new_place, skip_without_milvus
-from same_answers import CODES, CONDITIONS, N_BITS, check_same, fill
+from same_answers import CODES, CONDITIONS, N_BITS, check_same, fill, filled_pair
 
 import bittern as bt
 from bittern.data.export import write_folder
@@ -84,14 +83,7 @@ def test_addresses():
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
     """One collection on Milvus Lite, the same in a file."""
-    folder = tmp_path_factory.mktemp("pair")
-    with ExitStack() as stack:
-        both = [
-            stack.enter_context(bt.store.create(new_place(store, folder), N_BITS))
-            for store in ("milvus", "file")
-        ]
-        for collection in both:
-            fill(collection)
+    with filled_pair("milvus", tmp_path_factory.mktemp("pair")) as both:
         yield both
 
 

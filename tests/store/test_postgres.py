@@ -4,14 +4,13 @@ import json
 import struct
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from urllib.parse import quote
 
 import numpy as np
 import pytest
 from places import new_place, random_codes
 from postgres_server import PASSWORD, port, postgres_place, run_sql
-from same_answers import CODES, N_BITS, QUERIES, check_same, fill
+from same_answers import CODES, N_BITS, QUERIES, check_same, filled_pair
 
 import bittern as bt
 from bittern.errors import FileError, InputError
@@ -31,14 +30,7 @@ def place():
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
     """One collection in PostgreSQL, the same in a file."""
-    folder = tmp_path_factory.mktemp("pair")
-    with ExitStack() as stack:
-        both = [
-            stack.enter_context(bt.store.create(new_place(store, folder), N_BITS))
-            for store in ("postgres", "file")
-        ]
-        for collection in both:
-            fill(collection)
+    with filled_pair("postgres", tmp_path_factory.mktemp("pair")) as both:
         yield both
 
 
