@@ -18,9 +18,10 @@ line for each c.
 
 The interval is one of prediction.  Queries and splits are drawn with replacement, and each draw has
 its own plane and its own share at the largest size.  The *drift* is the root mean square, for each
-doubling, of what the plane misses between successive sizes.  Student's t, with as many degrees of
-freedom as there are sizes, times the drift and the number of doublings to n is added to each draw.
-So shares that do not follow the model, or sizes far from n, widen the interval.
+doubling, of what the plane misses between successive sizes, weighted like the shares.  Student's t,
+with as many degrees of freedom as there are sizes, times the drift and the number of doublings to n
+is added to each draw.  So shares that do not follow the model, or sizes far from n, widen the
+interval.
 """
 
 from __future__ import annotations
@@ -108,8 +109,9 @@ def _moved(
     changes = step @ (solve @ drawn.transpose(0, 2, 1).reshape(len(design), -1))
     doublings = np.diff(np.log2(sizes))[:, None]
     misses = (np.diff(y, axis=0) - np.diff(terms, axis=0) @ coefficients) / doublings
-    both = (weights[1:] > 0) & (weights[:-1] > 0)
-    drift = np.sqrt(np.square(misses[both]).mean()) if both.any() else 0.0
+    with np.errstate(divide="ignore"):
+        trust = 1 / (1 / weights[1:] + 1 / weights[:-1])  # of a difference; 0 if one is left out
+    drift = np.sqrt((trust * np.square(misses)).sum() / trust.sum()) if trust.any() else 0.0
     errors = np.random.default_rng(0).standard_t(len(sizes), drawn.shape[1])
     spread = drift * np.log2(n / sizes[-1]) * errors
     return y[-1] + step @ coefficients, drawn[-1].T + changes + spread
