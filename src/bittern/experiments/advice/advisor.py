@@ -85,7 +85,7 @@ def advise(
     factors = _factors(k, rescore, candidates)
     n_splits = check_count(n_splits, "advise: n_splits")
     if items is not None:
-        check_count(items, "advise: items")
+        check_count(items, "advise: items", least=k + 1)
     sample = draw_sample(
         vectors, labels, random_state, metric=metric, queries=queries, gains=relevance
     )

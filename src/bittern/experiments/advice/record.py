@@ -179,9 +179,9 @@ class Advice:
 
     @property
     def about(self) -> int:
-        """The items that the figures are about: ``items``, or fewer if they were too few to say."""
+        """The items that the figures are about: ``items`` if extrapolated, or those searched."""
         row = self.recommended
-        return self.items if row.is_expected else min(self.items, row.n_measured)
+        return self.items if row.is_expected else row.n_measured
 
     @property
     def model(self) -> Model:
