@@ -120,6 +120,20 @@ def test_without_validation_sets_training_rows_are_held_out(data):
     assert len(record.tuning) == 2 and all(0 < t["score"] < 1 for t in record.tuning)
 
 
+def test_nested_methods_are_fitted_once_for_all_lengths(data):
+    plan = protocol(method=[{"name": "structhash", "parameters": {"n_queries": 30}}])
+    short, long = cells_of(plan)[:2]
+    sets = run_data(plan, 0, data)
+    measure_cell(plan, long, sets)
+    cut = measure_cell(plan, short, sets)
+    assert "fit" not in cut.seconds
+    alone = measure_cell(plan, short, run_data(plan, 0, data))
+    assert "fit" in alone.seconds
+    np.testing.assert_array_equal(cut.profile.total, alone.profile.total)
+    other = protocol(method=[{"name": "structhash", "parameters": {"n_queries": 20}}])
+    assert "fit" in measure_cell(other, cells_of(other)[0], sets).seconds
+
+
 def test_trap_24_nothing_is_chosen_on_test_queries(whole, data, tmp_path):
     """Whatever the test labels are, the same parameters are chosen by the same scores."""
     split = bt.make_split(

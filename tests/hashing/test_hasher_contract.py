@@ -219,6 +219,12 @@ def test_codes_are_as_long_as_asked_except_thermometers(fitted):
         assert fitted.n_stored_bits == 8
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if HASHERS[name].is_nested])
+def test_the_first_bits_of_nested_methods_are_a_shorter_code(name):
+    long, short = (make(name, n_bits).fit(FEATURES, LABELS).encode(FEATURES) for n_bits in (8, 5))
+    assert long.truncate(5) == short and long.n_bits == 8
+
+
 def test_pickles(fitted):
     assert pickle.loads(pickle.dumps(fitted)).encode(FEATURES) == fitted.encode(FEATURES)
 

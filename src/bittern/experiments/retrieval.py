@@ -114,14 +114,16 @@ class CodeRanking(Paradigm):
             ),
         )
         hasher = _hasher(protocol, cell, choice.parameters)
-        target = _target(protocol, cell, data.train)
-        clock("fit", lambda: hasher.fit(data.train.vectors, target))
-        trained = training_curves(hasher)
-        queries, database = clock(
-            "encode",
-            lambda: tuple(hasher.encode(s.vectors) for s in (data.queries, data.database)),
-        )
-        return self._search(protocol, cell, data, clock, queries, database) | {
+        codes, trained = _longer_codes(data, cell, hasher), {}
+        if codes is None:
+            target = _target(protocol, cell, data.train)
+            clock("fit", lambda: hasher.fit(data.train.vectors, target))
+            trained = training_curves(hasher)
+            sets = data.queries, data.database
+            codes = clock("encode", lambda: [hasher.encode(one.vectors) for one in sets])
+            if hasher.is_nested:
+                data.nested_codes[cell.method.label] = hasher, codes
+        return self._search(protocol, cell, data, clock, *codes) | {
             "parameters": choice.parameters,
             "tuning": choice.tried,
             "training_curves": trained,
@@ -303,6 +305,16 @@ def training_curves(hasher: Any) -> dict[str, tuple[float, ...]]:
     curves = getattr(hasher, "curves_", None) or {}
     arrays = {name: np.asarray(one, np.float64) for name, one in curves.items()}
     return {n: tuple(np.where(np.isfinite(a), a, np.nan).tolist()) for n, a in arrays.items()}
+
+
+def _longer_codes(data: RunData, cell: Cell, hasher: Hasher) -> list[Codes] | None:
+    """Codes of queries and database, cut from longer ones of the same nested method, if any."""
+    before, codes = data.nested_codes.get(cell.method.label, (None, []))
+    if not hasher.is_nested or before is None or before.n_bits < hasher.n_bits:
+        return None
+    if before.get_params() != hasher.get_params() | {"n_bits": before.n_bits}:
+        return None
+    return [one.truncate(hasher.n_bits) for one in codes]
 
 
 def _hasher(protocol: Protocol, cell: Cell, parameters: dict[str, Any]) -> Hasher:

@@ -22,9 +22,11 @@ from bittern.experiments.search import TRAIN
 from bittern.io.files import checksum
 
 if TYPE_CHECKING:
+    from bittern.codes import Codes
     from bittern.experiments.cells import Trial
     from bittern.experiments.protocol import DatasetSettings, Protocol
     from bittern.experiments.record import Record
+    from bittern.hashing.base import Hasher
 
 Root = str | os.PathLike[str] | None
 SAMPLE = 64  # rows that the fingerprint of data looks at
@@ -85,6 +87,11 @@ class RunData:
         if not len(self.split.validation_queries):
             return None
         return self._read("validation_queries"), self._read("validation_database")
+
+    @cached_property
+    def nested_codes(self) -> dict[str, tuple[Hasher, list[Codes]]]:
+        """The last hasher and its codes of queries and database, of nested methods by label."""
+        return {}
 
     @cached_property
     def fingerprint(self) -> str:

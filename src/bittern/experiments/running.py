@@ -181,7 +181,7 @@ def run_cells(
     failures: dict[str, str] = {}
     done = 0
     try:
-        for outcome in measure_all(experiment, cells, jobs, max(1, cores // jobs)):
+        for outcome in measure_all(experiment, _longest_first(cells), jobs, max(1, cores // jobs)):
             done += 1
             if isinstance(outcome, Failed):
                 failures[outcome.cell.name] = outcome.reason
@@ -194,6 +194,15 @@ def run_cells(
             "Run the same command again to continue."
         ) from None
     return failures
+
+
+def _longest_first(cells: Sequence[Cell]) -> list[Cell]:
+    """The same order of runs and methods, but long codes before short ones, which may be cut off.
+
+    See ``is_nested`` of hashers.
+    """
+    place = {(cell.run, cell.method.label): n for n, cell in reversed(list(enumerate(cells)))}
+    return sorted(cells, key=lambda c: (place[c.run, c.method.label], -(c.n_bits or 0)))
 
 
 def kind_of(cells: Sequence[Cell]) -> str:

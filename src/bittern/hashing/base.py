@@ -36,6 +36,7 @@ class CodeLearner(BaseEstimator, ABC):
 
     name: ClassVar[str]
     needs_y: ClassVar[bool] = False
+    is_nested: ClassVar[bool] = False  # whether the first bits of a longer code are a shorter code
 
     n_bits: int
     random_state: int | None

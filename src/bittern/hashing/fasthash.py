@@ -63,6 +63,7 @@ class FastHash(Hasher):
 
     name = "fasthash"
     needs_y = True
+    is_nested = True
 
     feature_: Ints
     threshold_: Float64Array

@@ -105,6 +105,7 @@ class StructHash(Hasher):
 
     name = "structhash"
     needs_y = True
+    is_nested = True
 
     weights_: Float64Array  # (n_bits,)
     objective_: Float64Array  # (n_bits,)
