@@ -22,7 +22,7 @@ STYLE = f"""<style>
 .bittern p{{margin:.4em 0}}
 .bittern .soft{{opacity:.75}}
 .bittern .scroll{{overflow-x:auto}}
-.bittern table{{border-collapse:collapse;margin:.3em 0;font-variant-numeric:tabular-nums}}
+.bittern table{{border-collapse:collapse;margin:.3em 0;font-size:inherit}}
 .bittern tr{{background:none!important}}
 .bittern th,.bittern td{{padding:.2em .9em .2em 0;text-align:right;white-space:nowrap}}
 .bittern th:first-child,.bittern td:first-child,.bittern .facts td{{text-align:left}}
@@ -36,8 +36,9 @@ STYLE = f"""<style>
 .bittern .band{{border:1px solid {ACCENT};border-radius:6px;padding:5px 8px}}
 .bittern .band>b{{font-weight:600}}
 .bittern .items{{display:flex;flex-wrap:wrap;gap:6px}}
-.bittern figure{{margin:0;width:88px;text-align:center;font-size:11px;line-height:1.3}}
+.bittern figure{{margin:0;max-width:88px;text-align:center;font-size:11px;line-height:1.3}}
 .bittern figure img{{display:block;margin:0 auto 2px;max-width:88px;max-height:88px}}
+.bittern .items{{align-items:end}}
 .bittern summary{{cursor:pointer}}
 .bittern pre{{white-space:pre-wrap;margin:.3em 0}}
 </style>"""

@@ -47,9 +47,16 @@ def small_image(pixels: NDArray[Any], side: int = SIDE) -> Image:
 
 
 def image_address(pixels: NDArray[Any], side: int = SIDE) -> str:
-    """An address that holds a small copy of the image itself."""
-    content = io.BytesIO()
-    small_image(pixels, side).save(content, "jpeg", quality=80)
+    """An address that holds a small copy of the image itself.
+
+    An image of few pixels is enlarged, so that each pixel becomes a square that can be seen.
+    """
+    from PIL.Image import Resampling
+
+    image, content = small_image(pixels, side), io.BytesIO()
+    if (factor := side // (2 * max(image.size))) > 1:
+        image = image.resize((factor * image.width, factor * image.height), Resampling.NEAREST)
+    image.save(content, "jpeg", quality=80)
     return "data:image/jpeg;base64," + base64.b64encode(content.getvalue()).decode()
 
 

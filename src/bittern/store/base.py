@@ -158,7 +158,8 @@ class Collection(ABC):
         """The items with these ids as people see them: names, and small images of their files."""
         from bittern.store.shown_items import shown_items
 
-        return shown_items(self.get(ids), self.folder)
+        items = self.get(ids)
+        return shown_items(items.ids, items.metadata, self.folder)
 
     def count(self, where: str | None = None) -> int:
         """Number of items, or of those that meet the condition."""

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bittern.data.images import read_image
 from bittern.data.thumbnails import image_address
 from bittern.errors import FileError
 from bittern.notebook import ShownItem
-from bittern.store.base import Items
 from bittern.store.queries import image_file
 
 MOST_TEXT = 80  # letters of a label
 
 
-def shown_items(items: Items, folder: Path | None) -> list[ShownItem]:
+def shown_items(
+    ids: NDArray[np.int64], metadata: Sequence[dict[str, Any]], folder: Path | None
+) -> list[ShownItem]:
     """Each item with the image of its file, if it has one that can be read."""
     return [
         ShownItem(id, _label(id, known), _image(image_file(known, folder)))
-        for id, known in zip(items.ids.tolist(), items.metadata, strict=True)
+        for id, known in zip(ids.tolist(), metadata, strict=True)
     ]
 
 
