@@ -23,8 +23,8 @@ from bittern.metrics.scores import aligned
 
 # Files in the folder of an experiment.
 PROTOCOL = "protocol.toml"
-MOST_NAMED = 4  # tasks that a caption names
 FAILURES = "failures.json"
+MOST_NAMED = 4  # tasks that a caption names
 AnyCell = TypeVar("AnyCell", bound=Cell)
 
 
