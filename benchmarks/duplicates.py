@@ -1,49 +1,149 @@
-"""All pairs within a radius: one thread each, in one run, against FAISS, pynear and imagededup.
+"""All pairs within a radius: one thread each, against FAISS, pynear and imagededup.
 
-    python benchmarks/duplicates.py [--sizes 1e5,1e6] [--radii 3,8] [--pdq 1e6]
+    python benchmarks/duplicates.py [--write docs/results/speed.md] [--keep FILE]
 
 Codes are clustered: half are random, and the others are copies of them with up to eight bits
-flipped (PDQ's 256 bits: up to 31).  Times are of the processor, so that other work on the machine
-does not count.  FAISS, pynear and imagededup answer a part of the queries, and their time is
-multiplied to all of them; the number of queries is printed.  PDQ codes are found within radius 31.
-pynear and imagededup are left out if they are not installed.
+flipped (PDQ's 256 bits: up to 31).  Every measurement has a process of its own with one thread.
+Times are of the processor, so that other work on the machine counts little.  The others build their
+indexes outside the measured time, and answer every code as a query: nothing is extrapolated.  What
+would take more than ten minutes, by its first queries, is left out.  The pairs of all libraries
+must be equally many.  pynear and imagededup are left out if they are not installed.  With
+``--keep``, measurements are kept in a file, and a later run makes only those that lack, or none
+with ``--kept-only``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-import faiss
 import numpy as np
+from results import Section, Target
 
 import bittern as bt
 from bittern.kernels import small
 
 PDQ_BITS, PDQ_RADIUS = 256, 31
-WORK = 2e10  # comparisons that another library may make, in each measurement
+LIMIT = 600.0  # seconds of a measurement
+FEW = 200  # queries that a measurement's time is judged by before it begins
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "BITTERN_THREADS"), "1"
+)
+OURS, FLAT = "Bittern", "FAISS Flat"
+#: Segments, bits of each and flips of FAISS's multi-hash that make it exact: segments × (flips + 1)
+#: must exceed the radius.
+EXACT_HASHES = {3: (4, 16, 0), 8: (3, 21, 2), PDQ_RADIUS: (16, 16, 1)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A library that joins so many codes within a radius."""
+
+    library: str
+    n: int
+    n_bits: int
+    radius: int
 
 
 def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", default="1e5,1e6", help="numbers of 64-bit codes")
+    parser.add_argument("--sizes", default="1e4,1e5,1e6,1e7", help="numbers of 64-bit codes")
     parser.add_argument("--radii", default="3,8")
-    parser.add_argument("--pdq", default="0", help="number of codes of 256 bits")
+    parser.add_argument("--pdq", default="1e6", help="number of codes of 256 bits, or 0")
+    parser.add_argument("--libraries", help="names, separated by commas; default: all installed")
+    parser.add_argument("--keep", type=Path, help="file of measurements, one JSON object a line")
+    parser.add_argument("--kept-only", action="store_true", help="measure nothing")
+    parser.add_argument("--write", type=Path, help="also write the table into this Markdown file")
+    parser.add_argument("--case", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    faiss.omp_set_num_threads(1)
-    small.use_kernels()
-    bt.index.pairs_within(clustered(2000, 64, 8), 3, n_threads=1)  # compiles
-    for size in options.sizes.split(","):
-        codes = clustered(int(float(size)), 64, 8)
-        for radius in map(int, options.radii.split(",")):
-            measure(codes, radius)
+    if options.case:
+        print(json.dumps(measure(Case(**json.loads(options.case)))))
+        return
+    named = options.libraries.split(",") if options.libraries else installed()
+    tasks = [
+        (int(float(size)), 64, int(radius))
+        for size in options.sizes.split(",")
+        for radius in options.radii.split(",")
+    ]
     if n := int(float(options.pdq)):
-        codes = clustered(n, PDQ_BITS, PDQ_RADIUS)
-        bt.index.pairs_within(codes[:2000], 3, n_threads=1)
-        measure(codes, PDQ_RADIUS)
+        tasks.append((n, PDQ_BITS, PDQ_RADIUS))
+    cases = [
+        Case(library, *task)
+        for task in sorted(tasks, key=lambda one: one[0])
+        for library in named
+        if library != "imagededup" or task[1] == 64  # it has 64-bit integers
+    ]
+    section = table(tasks, named, found_in([] if options.kept_only else cases, options.keep))
+    print(section.text())
+    if options.write:
+        Section.write(options.write, "duplicates", "python benchmarks/duplicates.py", [section])
+    sys.exit(0 if section.holds else 1)
+
+
+def installed() -> list[str]:
+    """Libraries that are there; ours first, because the others' pairs are compared with ours."""
+    others = {"pynear": "pynear", "imagededup": "imagededup"}
+    return [OURS, "FAISS hash", FLAT, *(name for name in others if find_spec(others[name]))]
+
+
+def found_in(cases: Iterable[Case], keep: Path | None) -> dict[Case, dict[str, Any]]:
+    """Measurements of the cases: those that are kept, and the others now, each in its process."""
+    known: dict[Case, dict[str, Any]] = {}
+    if keep is not None and keep.exists():
+        for line in keep.read_text().splitlines():
+            entry = json.loads(line)
+            known[Case(**entry["case"])] = entry["found"]
+    for case in cases:
+        if case not in known:
+            known[case] = in_process(case)
+            print(case, known[case], file=sys.stderr, flush=True)
+            if keep is not None:
+                with keep.open("a") as file:
+                    file.write(json.dumps({"case": asdict(case), "found": known[case]}) + "\n")
+    return known
+
+
+def in_process(case: Case) -> dict[str, Any]:
+    """The measurement of a case in a new process."""
+    command = [sys.executable, __file__, "--case", json.dumps(asdict(case))]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **ONE_THREAD}
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def measure(case: Case) -> dict[str, Any]:
+    """Seconds of the processor, pairs and the process's largest memory; or that it is too slow."""
+    codes = clustered(case.n, case.n_bits, PDQ_RADIUS if case.n_bits == PDQ_BITS else 8)
+    search = SEARCHES[case.library](codes, case.radius)
+    few = min(FEW, case.n)
+    if case.library == OURS:
+        small.use_kernels()
+        bt.index.pairs_within(codes[:2000], case.radius, n_threads=1)  # compiles
+    elif timed(search, few)[0] * case.n / few > LIMIT:
+        return {"left_out": True}
+    seconds, pairs = timed(search, case.n)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return {"seconds": seconds, "pairs": pairs, "gigabytes": peak}
+
+
+def timed(search: Callable[[int], int], n: int) -> tuple[float, int]:
+    """Seconds of the processor, and what was found."""
+    began = time.process_time()
+    found = search(n)
+    return time.process_time() - began, found
 
 
 def clustered(n: int, n_bits: int, most_flips: int) -> bt.Codes:
@@ -60,55 +160,111 @@ def clustered(n: int, n_bits: int, most_flips: int) -> bt.Codes:
     return bt.Codes(np.ascontiguousarray(words[rng.permutation(n)]), n_bits)
 
 
-def measure(codes: bt.Codes, radius: int) -> None:
-    """Print the time of each library, and how many times ours it is."""
-    began = time.process_time()
-    pairs = bt.index.pairs_within(codes, radius, n_threads=1)
-    ours = time.process_time() - began
-    print(f"{len(codes):,} codes of {codes.n_bits} bits, radius {radius}: {len(pairs):,} pairs")
-    print(f"  Bittern              {ours:10.2f} s")
-    for name, search in others(codes).items():
-        n = min(len(codes), max(2, int(WORK / SLOWER.get(name, 1) / len(codes))))
-        began = time.process_time()
-        found = search(n, radius)
-        seconds = (time.process_time() - began) * len(codes) / n
-        want = np.bincount(pairs.first, minlength=len(codes)) + np.bincount(
-            pairs.second, minlength=len(codes)
-        )
-        assert found == want[:n].sum() + n, (name, found, want[:n].sum() + n)
-        part = "all queries" if n == len(codes) else f"from {n:,} queries"
-        print(f"  {name:<20} {seconds:10.2f} s   {seconds / ours:8,.0f} ×   ({part})", flush=True)
+def bittern_join(codes: bt.Codes, radius: int) -> Callable[[int], int]:
+    """Our join; it takes all codes."""
+    return lambda n: len(bt.index.pairs_within(codes, radius, n_threads=1))
 
 
-SLOWER = {"pynear": 5, "imagededup": 10_000}  # fewer comparisons in the same time
+def faiss_flat(codes: bt.Codes, radius: int) -> Callable[[int], int]:
+    """Range search that compares everything."""
+    import faiss
 
-
-def others(codes: bt.Codes) -> dict[str, Callable[[int, int], int]]:
-    """Searches by other libraries: the first n codes within a radius, giving the number of hits.
-
-    Indexes are built outside the measured time, in favour of the others.
-    """
-    packed = codes.to_packed()
+    faiss.omp_set_num_threads(1)
     index = faiss.IndexBinaryFlat(codes.n_bits)
+    return _faiss_search(index, codes, radius)
+
+
+def faiss_hash(codes: bt.Codes, radius: int) -> Callable[[int], int]:
+    """Range search by several hash tables, with as many flips as make it exact."""
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    n_segments, n_bits, n_flips = EXACT_HASHES[radius]
+    index = faiss.IndexBinaryMultiHash(codes.n_bits, n_segments, n_bits)
+    index.nflip = n_flips
+    return _faiss_search(index, codes, radius)
+
+
+def _faiss_search(index: Any, codes: bt.Codes, radius: int) -> Callable[[int], int]:
+    packed = codes.to_packed()
     index.add(packed)
-    searches: dict[str, Callable[[int, int], int]] = {
-        "FAISS Flat": lambda n, r: int(index.range_search(packed[:n], r + 1)[0][-1])
-    }
-    if find_spec("pynear") is not None:
-        import pynear
+    # Within a radius means below the next whole number; each code also finds itself.
+    return lambda n: _pairs(int(index.range_search(packed[:n], radius + 1)[0][-1]), n)
 
-        tree = getattr(pynear, f"BKTreeBinaryIndex{codes.n_bits}")()
-        tree.set(packed)
-        searches["pynear"] = lambda n, r: sum(map(len, tree.find_threshold(packed[:n], r)[0]))
-    if find_spec("imagededup") is not None and codes.n_bits == 64:
-        from imagededup.handlers.search.brute_force_cython import BruteForceCython
 
-        listed = {str(i): row.tobytes().hex() for i, row in enumerate(packed)}
-        brute = BruteForceCython(listed, None)
-        searches["imagededup"] = lambda n, r: sum(
-            len(brute.search(listed[str(i)], r)) for i in range(n)
+def pynear_tree(codes: bt.Codes, radius: int) -> Callable[[int], int]:
+    """A BK-tree."""
+    import pynear
+
+    packed = codes.to_packed()
+    tree = getattr(pynear, f"BKTreeBinaryIndex{codes.n_bits}")()
+    tree.set(packed)
+    return lambda n: _pairs(sum(map(len, tree.find_threshold(packed[:n], radius)[0])), n)
+
+
+def imagededup_search(codes: bt.Codes, radius: int) -> Callable[[int], int]:
+    """The search that imagededup uses on Linux: everything is compared, in Cython."""
+    from imagededup.handlers.search.brute_force_cython import BruteForceCython
+
+    listed = {str(i): row.tobytes().hex() for i, row in enumerate(codes.to_packed())}
+    brute = BruteForceCython(listed, None)
+    return lambda n: _pairs(sum(len(brute.search(listed[str(i)], radius)) for i in range(n)), n)
+
+
+def _pairs(hits: int, n: int) -> int:
+    """Pairs of n codes that found each other and themselves; only right if n are all codes."""
+    return (hits - n) // 2
+
+
+SEARCHES: dict[str, Callable[[bt.Codes, int], Callable[[int], int]]] = {
+    OURS: bittern_join,
+    "FAISS hash": faiss_hash,
+    FLAT: faiss_flat,
+    "pynear": pynear_tree,
+    "imagededup": imagededup_search,
+}
+
+
+def table(
+    tasks: list[tuple[int, int, int]], named: list[str], known: dict[Case, dict[str, Any]]
+) -> Section:
+    """A row for each task: our time and memory, and how many times as long the others take."""
+    section = Section(
+        "All pairs within a radius: clustered codes, processor seconds, one thread",
+        ("codes", "bits", "radius", "pairs", "Bittern, s", "GB", *(f"{n}, s" for n in named[1:])),
+    )
+    for task in tasks:
+        ours = known[Case(OURS, *task)]
+        cells: list[object] = []
+        for library in named[1:]:
+            found = known.get(Case(library, *task), {})
+            if "seconds" not in found:
+                cells.append("over 600" if found else "not run")
+                continue
+            assert found["pairs"] == ours["pairs"], (library, task, found, ours)
+            times = found["seconds"] / ours["seconds"]
+            is_goal = library == FLAT and task == (10**6, 64, 3)
+            ratio = Target(times, at_least=50) if is_goal else f"{times:,.3g}"
+            cells.append(f"{found['seconds']:.3g}, {ratio} ×")
+            section.holds &= not is_goal or times >= 50
+        n, n_bits, radius = task
+        most = LIMIT if n == 10**7 else None
+        section.row(
+            f"{n:,}",
+            n_bits,
+            radius,
+            f"{ours['pairs']:,}",
+            Target(ours["seconds"], at_most=most),
+            Target(ours["gigabytes"], at_most=8),
+            *cells,
         )
-    return searches
+    section.note(
+        "“FAISS hash” is `IndexBinaryMultiHash` with as many flips as make it exact; its indexes "
+        "and all others are built outside the measured time. “Over 600” was left out, because its "
+        f"first {FEW} queries say that all would take more than ten minutes. GB is the largest "
+        "memory of the whole process. imagededup takes no codes of 256 bits."
+    )
+    return section
 
 
 if __name__ == "__main__":

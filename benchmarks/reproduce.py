@@ -24,7 +24,7 @@ from bittern.experiments.measure import Failed
 from bittern.io.protocol_files import find_protocol, shipped
 from bittern.report import differences_to_markdown, to_markdown, to_svg
 
-PAPERS = ("methodology", "ties", "evidence", "crossmodal")  # a page each, as protocols begin
+PAPERS = ("methodology", "ties", "evidence", "crossmodal", "duplicates")  # pages, as names begin
 DEFAULT_FIGURES = ("tasks", "parameter", "bits", "methods")  # the first that the records have
 FIGURES = {  # protocols whose paper draws something else
     "methodology-figure-3-8": ("curves",),

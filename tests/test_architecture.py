@@ -16,7 +16,7 @@ from bittern.cli import app
 
 # A module imports from earlier stages, and from earlier modules of its own stage.
 STAGES = [
-    ["errors", "extras", "checks", "registry", "progress", "parallel", "moved"],
+    ["errors", "extras", "checks", "registry", "progress", "parallel", "notebook", "moved"],
     ["io"],
     ["codes", "inputs", "kernels"],
     ["relevance", "profile", "metrics"],

@@ -16,6 +16,7 @@ from bittern.data import SPLITS
 from bittern.experiments import PARADIGMS
 from bittern.experiments.crossmodal import CrossModalSettings
 from bittern.experiments.evidence.paradigm import EvidenceSettings
+from bittern.experiments.near_duplicates import NearDuplicateSettings
 from bittern.experiments.open_vocabulary import OpenVocabularySettings
 from bittern.experiments.protocol import (
     DatasetSettings,
@@ -36,6 +37,7 @@ OWN_TABLES: dict[str, type] = {
     "evidence": EvidenceSettings,
     "crossmodal": CrossModalSettings,
     "open_vocabulary": OpenVocabularySettings,
+    "near_duplicates": NearDuplicateSettings,
 }
 PARTS: dict[str, type] = {
     "[dataset]": DatasetSettings,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bittern.io.metadata import Metadata
 
 WORD_BITS = 64
+MOST_SHOWN = 100_000  # codes that a notebook counts
 MAX_BITS = 4096
 BitOrder = Literal["big", "little"]
 
@@ -267,6 +268,33 @@ class Codes:
 
     def __repr__(self) -> str:
         return f"<{len(self):,} codes of {self.n_bits} bits>"
+
+    def _repr_html_(self) -> str:
+        """The first codes as squares, and the share of codes in which each bit is set."""
+        from bittern import notebook
+
+        heading = f"{len(self):,} codes of {self.n_bits} bits"
+        if not len(self):
+            return notebook.card(heading)
+        rows = np.unique(np.linspace(0, len(self) - 1, MOST_SHOWN).astype(np.intp))
+        shares = self[rows].to_bits().mean(axis=0)
+        chart = notebook.columns(
+            np.ones(self.n_bits).tolist(),
+            shares.tolist(),
+            titles=[f"bit {j}: set in {share:.1%}" for j, share in enumerate(shares)],
+            first="bit 0",
+            last=f"bit {self.n_bits - 1}",
+            label="Share of codes in which each bit is set",
+            top=1.0,
+        )
+        sample = "" if len(rows) == len(self) else f" of {len(rows):,} codes spread over all"
+        note = (
+            f"Above, the first codes; below, the share{sample} in which each bit is set, "
+            f"{shares.min():.0%} to {shares.max():.0%}."
+        )
+        return notebook.card(
+            heading, notebook.grid(self[:6].to_bits().tolist(), "Codes"), "<br>", chart, note=note
+        )
 
     def _bytes(self) -> NDArray[np.uint8]:
         return self.words.astype("<u8", copy=False).view(np.uint8)

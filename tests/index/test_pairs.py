@@ -1,5 +1,7 @@
 """Pairs and groups within a radius, against a comparison of everything and SciPy's linkage."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -152,3 +154,20 @@ def as_sets(groups):
 def sets_of(labels):
     groups = (np.flatnonzero(labels == label) for label in np.unique(labels))
     return as_sets([rows for rows in groups if len(rows) > 1])
+
+
+def test_memory_does_not_grow_with_the_number_of_keys(monkeypatch):
+    # Within radius 8 there are nine keys or more, and each takes two megabytes.
+    monkeypatch.setattr(small, "is_small", lambda *_: False)
+    bits = np.random.default_rng(0).random((30_000, 64)) < 0.5
+    codes = bt.Codes.from_bits(np.concatenate([bits, bits[:2000]]))
+    assert len(choose_keys(codes.words, 64, 8, 0, True).masks) >= 9
+    pairs_within(codes[:100], 8, n_threads=1)  # loads compiled code
+    tracemalloc.start()
+    try:
+        found = sum(len(part) for part in iter_pairs(codes, 8, n_threads=1))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found >= 2000
+    assert peak < 12 << 20, peak

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern import notebook
 from bittern.checks import PositionArray, check_positions
 from bittern.data.rows import Rows, RowView
 from bittern.errors import InputError, UnknownNameError
@@ -138,6 +139,12 @@ class Dataset:
             steps = spec_of(self.name).steps if DATASETS.knows(self.name) else ()
         return prepared(self, train, steps, modality) if steps else self
 
+    def shown(self, ids: Any) -> list[notebook.ShownItem]:
+        """The items at some positions as people see them: labels, and images if there are any."""
+        from bittern.data.shown_items import shown_items
+
+        return shown_items(self, check_positions(ids, f"{self.name}: positions", len(self)))
+
     def with_note(self, note: str, **changes: Any) -> Dataset:
         """A changed copy with a note about the change."""
         return replace(self, **changes, notes=(*self.notes, note))
@@ -152,6 +159,11 @@ class Dataset:
         if self.tags is not None:
             parts.append(f"{len(self.tag_names)} tags")
         return f"<Dataset {self.name}: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        from bittern.data.shown_items import dataset_card
+
+        return dataset_card(self)
 
 
 @dataclass(frozen=True, slots=True)

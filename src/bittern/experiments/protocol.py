@@ -17,6 +17,7 @@ from bittern.errors import InputError
 from bittern.experiments.changes import apply_changes
 from bittern.experiments.crossmodal import CrossModal
 from bittern.experiments.evidence import Evidence
+from bittern.experiments.near_duplicates import NearDuplicates
 from bittern.experiments.open_vocabulary import OpenVocabulary
 from bittern.experiments.paradigm import Paradigm, check_different
 from bittern.experiments.retrieval import CodeRanking, HashTables
@@ -39,6 +40,7 @@ PARADIGMS: Registry[Paradigm] = Registry(
         "evidence": Evidence(),
         "crossmodal": CrossModal(),
         "open-vocabulary": OpenVocabulary(),
+        "near-duplicates": NearDuplicates(),
     },
 )
 TESTS = Registry("test", dict.fromkeys(("wilcoxon", "t-test", "randomisation")))

@@ -24,6 +24,7 @@ from bittern.metrics.scores import aligned
 # Files in the folder of an experiment.
 PROTOCOL = "protocol.toml"
 FAILURES = "failures.json"
+MOST_NAMED = 4  # tasks that a caption names
 AnyCell = TypeVar("AnyCell", bound=Cell)
 
 
@@ -106,7 +107,9 @@ class Records:
             return self.task.name
         means = [task for task in self.tasks if task.is_main]
         directions = " and ".join(task.direction for task in means)
-        if len(means) > 1:
+        if len(means) > MOST_NAMED:
+            directions = f"mean of {len(means)} tasks"
+        elif len(means) > 1:
             directions = f"mean of {directions}"
         return f"{directions}, {means[0].setting}" if means else ""
 

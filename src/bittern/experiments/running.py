@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import check_count
 from bittern.data import Dataset
+from bittern.data.thumbnails import image_modality, small_image
 from bittern.errors import BitternError, InputError
 from bittern.experiments.cells import Cell, Trial, cells_of, select_cells, trials_of
 from bittern.experiments.measure import (
@@ -41,8 +41,6 @@ from bittern.parallel import available_threads
 
 IMAGES = "images"  # folder of small images of the examples
 TEXTS = "texts.json"  # in that folder: texts of the examples by position
-IMAGE_SIDE = 96  # pixels at most
-PIXELS = "pixels"  # a modality of grey levels in rows, as of scikit-learn's digits
 
 
 class Watcher(Interface):
@@ -254,7 +252,7 @@ def _write_images(records: Records, folder: Path, root: Root) -> None:
     if not lacking:
         return
     dataset = load_dataset(records.protocol.dataset, root)
-    modality = _image_modality(dataset)
+    modality = image_modality(dataset)
     if modality is None:
         return
     folder.mkdir(exist_ok=True)
@@ -286,28 +284,6 @@ def _texts(dataset: Dataset, positions: Sequence[int]) -> dict[int, str]:
     return {p: ", ".join(dataset.tag_names[tag] for tag in found) for p, found in tags.items()}
 
 
-def _image_modality(dataset: Dataset) -> str | None:
-    """The modality whose rows are images."""
-    for name, rows in dataset.modalities.items():
-        shape = np.shape(rows[0])
-        if len(shape) in (2, 3) or (name == PIXELS and math.isqrt(shape[0]) ** 2 == shape[0]):
-            return name
-    return None
-
-
 def _write_image(path: Path, pixels: NDArray[Any]) -> None:
-    from PIL import Image
-
-    image = Image.fromarray(_grey_levels(pixels))
-    image.thumbnail((IMAGE_SIDE, IMAGE_SIDE))
     with atomic_write(path) as file:
-        image.save(file, format="PNG")
-
-
-def _grey_levels(pixels: NDArray[Any]) -> NDArray[np.uint8]:
-    """Pixels as bytes; a row of grey levels becomes a square, dark on light like ink."""
-    if pixels.dtype == np.uint8 and pixels.ndim > 1:
-        return pixels.squeeze()
-    side = math.isqrt(pixels.size)
-    square = pixels.reshape(side, side) if pixels.ndim == 1 else pixels
-    return np.round(255 * (1 - square / max(float(square.max()), 1.0))).astype(np.uint8)
+        small_image(pixels).save(file, format="PNG")

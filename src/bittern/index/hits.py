@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern import notebook
 from bittern.checks import check_type
-from bittern.errors import InputError, PositionError
+from bittern.errors import BitternError, InputError, PositionError
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
 NONE = -1  # the id of an empty place
 FAR = np.iinfo(np.int32).max  # the distance there; infinity for real distances
+MOST_QUERIES = 3  # that a notebook shows
+
+
+class ItemSource(Protocol):
+    """Where items can be looked up, such as a dataset or a collection."""
+
+    def shown(self, ids: NDArray[np.int64]) -> list[notebook.ShownItem]:
+        """The items as people see them: labels, and small images if there are any."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +36,8 @@ class Hits:
     distance.  A search within a radius gives flat arrays, and the hits of query q are
     ``offsets[q] … offsets[q + 1] - 1``.
 
-    Distances are int32 from codes, and real after :func:`bittern.index.rerank`.
+    Distances are int32 from codes, and real after :func:`bittern.index.rerank`.  Notebooks show the
+    hits in bands of one distance, with the images of ``items`` if that is known.
 
     >>> import bittern as bt
     >>> database = bt.Codes.from_bits([[0, 0, 1], [0, 1, 1], [1, 1, 0]])
@@ -40,6 +51,7 @@ class Hits:
     ids: NDArray[np.int64]
     distances: NDArray[Any]
     offsets: NDArray[np.int64] | None = None
+    items: ItemSource | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("ids", "distances"):
@@ -64,13 +76,22 @@ class Hits:
         ids: NDArray[np.int64],
         distances: NDArray[Any],
         offsets: NDArray[np.int64] | None = None,
+        items: ItemSource | None = None,
     ) -> Hits:
         """What an index found, without the checks: they take longer than a search of few codes."""
         hits = object.__new__(cls)
         object.__setattr__(hits, "ids", ids)
         object.__setattr__(hits, "distances", distances)
         object.__setattr__(hits, "offsets", offsets)
+        object.__setattr__(hits, "items", items)
         return hits
+
+    def with_items(self, items: ItemSource) -> Hits:
+        """The same hits; notebooks show them with the labels and images of a dataset or collection.
+
+        The ids must be positions in the dataset, or ids of the collection.
+        """
+        return Hits.of_index(self.ids, self.distances, self.offsets, items)
 
     def __len__(self) -> int:
         """Number of queries."""
@@ -106,6 +127,43 @@ class Hits:
     def __repr__(self) -> str:
         n = len(self)
         return f"<{self.sizes.sum():,} hits of {n:,} {'query' if n == 1 else 'queries'}>"
+
+    def bands(self, query: int = 0, most_items: int | None = None) -> dict[str, Any]:
+        """The hits of a query by distance, as :func:`bittern.notebook.bands_of` gives them.
+
+        Each band lists at most ``most_items`` items, and only those are looked up.
+        """
+        ids, distances = self[query]
+        _, starts, counts = np.unique(distances, return_index=True, return_counts=True)
+        most = len(ids) if most_items is None else most_items
+        places = [np.arange(s, s + min(n, most)) for s, n in zip(starts, counts, strict=True)]
+        chosen = np.concatenate([np.empty(0, np.intp), *places]).astype(np.intp)
+        found = notebook.bands_of(self._shown(ids[chosen]), distances[chosen].tolist())
+        for band, count in zip(found["bands"], counts.tolist(), strict=True):
+            band["count"] = count
+        return found
+
+    def _shown(self, ids: NDArray[np.int64]) -> list[notebook.ShownItem]:
+        """Items with labels and images; with ids alone if they cannot be looked up any more."""
+        if self.items is not None and len(ids):
+            try:
+                return self.items.shown(ids)
+            except BitternError:
+                pass
+        return [notebook.ShownItem(id, str(id)) for id in ids.tolist()]
+
+    def _repr_html_(self) -> str:
+        """The first queries, each with a box for every distance."""
+        parts = []
+        for query in range(min(len(self), MOST_QUERIES)):
+            parts.append(notebook.paragraph(f"Query {query}") if len(self) > 1 else "")
+            parts.append(notebook.draw_bands(self.bands(query, notebook.MOST_ITEMS)))
+        if (more := len(self) - MOST_QUERIES) > 0:
+            parts.append(notebook.paragraph(f"and {more:,} more quer{'y' if more == 1 else 'ies'}"))
+        note = "Items in one box are at the same distance; their order among each other is no rank."
+        if self.offsets is None and len(self):
+            note += " The farthest box may lack items, because only the nearest were asked for."
+        return notebook.card(repr(self)[1:-1], *parts, note=note)
 
 
 def _divides(offsets: Any, n: int) -> bool:

@@ -218,8 +218,8 @@ def join(
         yield from _join_by_numpy(words, radius, since, is_among)
         return
     keys = choose_keys(words, n_bits, radius, since, is_among)
-    tasks = _tasks(words, keys, radius, since, is_among, n_threads)
-    yield from _in_turn(tasks, n_threads)
+    joined = _Joined(words, keys, radius, since, is_among)
+    yield from _in_turn(joined, joined.parts(n_threads), n_threads)
 
 
 def _join_by_numpy(words: Words, radius: int, since: int, is_among: bool) -> Iterator[Found]:
@@ -232,7 +232,7 @@ def _join_by_numpy(words: Words, radius: int, since: int, is_among: bool) -> Ite
 class _Task:
     """The codes of one key, or a part of them, which are compared step by step."""
 
-    def __init__(self, key: int, joined: _Joined, first: int, last: int) -> None:
+    def __init__(self, joined: _Joined, key: int, first: int, last: int) -> None:
         self._key, self._joined, self._last = key, joined, last
         self._cursor = np.array([0, first], np.int64)
         self._buckets: tuple[Any, ...] | None = None
@@ -291,30 +291,30 @@ class _Joined:
         fill_buckets(self.words, self.keys.masks[key], width, offsets, rows, codes)
         return codes, rows, offsets
 
+    def parts(self, n_threads: int) -> list[tuple[int, int, int]]:
+        """A key, a first and a last row for each task.
 
-def _tasks(
-    words: Words, keys: JoinKeys, radius: int, since: int, is_among: bool, n_threads: int
-) -> list[_Task]:
-    """A task for each key; if everything is compared, parts of about the same work."""
-    joined, n = _Joined(words, keys, radius, since, is_among), len(words)
-    if keys.n_bits:
-        return [_Task(key, joined, 0, n) for key in range(len(keys.masks))]
-    shares = np.linspace(0, 1, PARTS * n_threads + 1)
-    if is_among:  # row j is compared with j others
-        edges = np.sqrt(since**2 + shares * (n**2 - since**2))
-    else:
-        edges = since + shares * (n - since)
-    places = np.unique(np.rint(edges).astype(np.int64)).tolist()
-    return [_Task(0, joined, *part) for part in pairwise(places)]
+        A task has all codes of one key; if everything is compared, tasks have about the same work.
+        """
+        n, since = len(self.words), self.since
+        if self.keys.n_bits:
+            return [(key, 0, n) for key in range(len(self.keys.masks))]
+        shares = np.linspace(0, 1, PARTS * n_threads + 1)
+        if self.is_among:  # row j is compared with j others
+            edges = np.sqrt(since**2 + shares * (n**2 - since**2))
+        else:
+            edges = since + shares * (n - since)
+        places = np.unique(np.rint(edges).astype(np.int64)).tolist()
+        return [(0, *part) for part in pairwise(places)]
 
 
-def _in_turn(tasks: list[_Task], n_threads: int) -> Iterator[Found]:
-    """The pairs of all tasks; as many tasks as threads are under way at a time."""
-    waiting, active, total = tasks[::-1], list[_Task](), len(tasks)
+def _in_turn(joined: _Joined, parts: list[tuple[int, int, int]], n_threads: int) -> Iterator[Found]:
+    """The pairs of all parts; as many tasks as threads exist at a time, each with its buckets."""
+    waiting, active, total = parts[::-1], list[_Task](), len(parts)
     with Bar("comparing") as bar:
         while waiting or active:
             while waiting and len(active) < n_threads:
-                active.append(waiting.pop())
+                active.append(_Task(joined, *waiting.pop()))
             run_blocks(_Task.step, active, n_threads)
             for task in active:
                 if len(task.found):

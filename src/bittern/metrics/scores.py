@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern import notebook
 from bittern.checks import Float64Array, check_count
 from bittern.codes import Codes
 from bittern.errors import InputError
@@ -244,6 +245,9 @@ class Scores(Mapping[str, Score]):
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return notebook.card("Scores", notebook.table(HEADER, self.rows()), note=self.note())
 
     def per_query_columns(self) -> dict[str, NDArray[Any]]:
         """Query ids, then the values of every metric with one value per query."""

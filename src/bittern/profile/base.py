@@ -268,6 +268,11 @@ class TieProfile:
             f"gains {self.gains.tolist()}>"
         )
 
+    def _repr_html_(self) -> str:
+        from bittern.profile.chart import profile_card
+
+        return profile_card(self)
+
     @classmethod
     def _complete(cls, counts: NDArray[np.uint32], relevance: Relevance, **more: Any) -> TieProfile:
         """A profile of rankings of the whole database."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import os
 from pathlib import Path
 from typing import Any
 
 from bittern.data.images import read_image
+from bittern.data.thumbnails import image_address
 from bittern.errors import FileError
 from bittern.io.files import write_text
 from bittern.report.page import POLICY, environment, page_style
@@ -88,15 +87,9 @@ def _tile(item: DuplicateItem, mark: str) -> dict[str, Any]:
 
 def _small_copy(file: Path | None) -> str | None:
     """An address that holds the image itself; None if it cannot be read."""
-    from PIL import Image
-
     if file is None:
         return None
     try:
-        image = Image.fromarray(read_image(file))
+        return image_address(read_image(file), SIDE)
     except FileError:
         return None
-    image.thumbnail((SIDE, SIDE))
-    content = io.BytesIO()
-    image.save(content, "jpeg", quality=80)
-    return "data:image/jpeg;base64," + base64.b64encode(content.getvalue()).decode()

@@ -13,6 +13,7 @@ from bittern.metrics import METRICS, parse
 from bittern.metrics.scores import aligned
 
 DIGITS = 4
+MANY_TASKS = 4  # more have short headings, if they differ in their queries alone
 OPTIONS = {"retrieved": "divided by the relevant items found"}  # of metrics, in words
 
 
@@ -73,7 +74,9 @@ class ResultsTable:
     def headings(self) -> list[str]:
         """The heading of each column of values."""
         if self.tasks:
-            return [task.name for task in self.tasks]
+            same = len({(task.found, task.setting) for task in self.tasks}) == 1
+            is_short = same and len(self.tasks) > MANY_TASKS  # what all share is in the notes
+            return [task.query if is_short else task.name for task in self.tasks]
         return [self.metric if n is None else f"{n} bits" for n in self.columns]
 
     @property
@@ -200,10 +203,11 @@ def _task_table(
         return one if one is None or task.competes else Entry(one.summary)
 
     tables = list(found.values())
+    rows = {m: tuple(entry(m, task) for task in found) for m in analysis.methods}
     return ResultsTable(
         metric=tables[0].metric,
         columns=(n_bits,) * len(found),
-        rows={m: tuple(entry(m, task) for task in found) for m in analysis.methods},
+        rows={m: row for m, row in rows.items() if any(one is not None for one in row)},
         verdicts=tuple(one.verdicts[columns[task]] for task, one in found.items() if one.verdicts),
         task=f"each task at {bits_of(n_bits)}",
         tasks=tuple(found),

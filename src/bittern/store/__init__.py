@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bittern.checks import check_new_ids
 from bittern.codes import BitOrder, unpacked
@@ -43,6 +43,7 @@ __all__ = [
     "is_address",
     "open",
     "read_items",
+    "search_widget",
 ]
 
 
@@ -109,6 +110,17 @@ def read_items(
         raise FileError(f"{path}: {error}") from None
     codes = unpacked(path, found.packed, found.n_bits, found.bitorder or "big")
     return Items(ids, codes, rows_of(found.columns, len(found)))
+
+
+def search_widget(collection: Collection, *, k: int = 60) -> Any:
+    """A search view for notebooks, which needs the extra ``notebook``.
+
+    It searches by an item's id, by an image, and by text if the collection has texts.  Results come
+    in bands of one distance; a click on an item searches for what is near it.
+    """
+    from bittern.store.widget import make_widget
+
+    return make_widget(collection, k)
 
 
 def exists(place: str | os.PathLike[str]) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bittern import notebook
 from bittern.checks import check_array, check_count, check_same_length
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError
@@ -138,12 +139,13 @@ class Collection(ABC):
     def search(self, queries: Any, k: int, *, where: str | None = None) -> Hits:
         """The k nearest items of each query that meet the condition; fewer if there are fewer."""
         k = check_count(k, f"{TITLE}: k")
-        return self._search(self._queries(queries), k, _condition(where))
+        return self._search(self._queries(queries), k, _condition(where)).with_items(self)
 
     def within(self, queries: Any, radius: int, *, where: str | None = None) -> Hits:
         """All items within ``radius`` of each query that meet the condition."""
         radius = check_count(radius, f"{TITLE}: radius", least=0)
-        return self._within(self._queries(queries), min(radius, self.n_bits), _condition(where))
+        within = min(radius, self.n_bits)
+        return self._within(self._queries(queries), within, _condition(where)).with_items(self)
 
     def get(self, ids: ArrayLike) -> Items:
         """The items with these ids, in this order; fails if an id is unknown."""
@@ -151,6 +153,13 @@ class Collection(ABC):
         wanted = _whole_numbers(ids)
         self._check_known(wanted)
         return self._get(wanted)
+
+    def shown(self, ids: ArrayLike) -> list[notebook.ShownItem]:
+        """The items with these ids as people see them: names, and small images of their files."""
+        from bittern.store.shown_items import shown_items
+
+        items = self.get(ids)
+        return shown_items(items.ids, items.metadata, self.folder)
 
     def count(self, where: str | None = None) -> int:
         """Number of items, or of those that meet the condition."""

@@ -51,7 +51,7 @@ def image_file(known: Mapping[str, Any], folder: Path | None) -> Path | None:
 
 def search_by_images(
     collection: Collection,
-    images: Sequence[FilePath],
+    images: Sequence[FilePath | NDArray[np.uint8]],
     *,
     unlike: Sequence[FilePath] = (),
     to: str | None = None,
@@ -61,6 +61,7 @@ def search_by_images(
 ) -> Matches:
     """The items nearest to an image, or most similar to several examples and not to ``unlike``.
 
+    ``images`` are files, or pixels ``(h, w, 3)``.
     With one image, gives the ``k`` nearest items by Hamming distance, or all within ``radius``.  In
     a collection of images and texts, ``to`` says what to find: ``"image"`` (the default) or
     ``"text"``.
@@ -165,7 +166,7 @@ def _nearest(
 
 def _most_similar(
     collection: Collection,
-    images: Sequence[FilePath],
+    images: Sequence[FilePath | NDArray[np.uint8]],
     unlike: Sequence[FilePath],
     k: int,
     where: str | None,
@@ -186,14 +187,14 @@ def _most_similar(
     return Matches(ids[order], values[order], False, known, collection.folder)
 
 
-def _encode(collection: Collection, images: Sequence[FilePath]) -> Codes:
+def _encode(collection: Collection, images: Sequence[FilePath | NDArray[np.uint8]]) -> Codes:
     if collection.recipe.features is None:
         raise InputError(
             f"{collection.place}: was made from vectors, and cannot be searched by images; "
             "search by a row of a file of vectors."
         )
-    paths = [str(path) for path in images]
-    return collection.recipe.encode(paths, "search: the images", modality=IMAGE)
+    given = [one if isinstance(one, np.ndarray) else str(one) for one in images]
+    return collection.recipe.encode(given, "search: the images", modality=IMAGE)
 
 
 def _only(collection: Collection, to: str | None, where: str | None) -> str | None:

@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from bittern import notebook
 from bittern.errors import InputError
 from bittern.experiments.advice import notes, wording
 
@@ -256,6 +257,14 @@ class Advice:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return notebook.card(
+            f"Advice: keep {wording.percent(self.target)} of the quality",
+            notebook.paragraph(self.sentence),
+            notebook.table(*wording.cells(self, self._shown())),
+            notebook.folded("How it was measured", self.notes()),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values of everything but the models; undefined is None."""

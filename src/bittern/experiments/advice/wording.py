@@ -154,15 +154,19 @@ def _option(option: str, value: float, python: str = "") -> str:
 
 def table(advice: Advice, rows: list[Row]) -> str:
     """One line per row, below the float vectors, with what the answer says about it."""
+    head, lines = cells(advice, rows)
+    text = aligned([line[:-1] for line in (head, *lines)])
+    marked = [f"{one}  {line[-1]}".rstrip() for one, line in zip(text[1:], lines, strict=True)]
+    return "\n".join([text[0], "─" * len(text[0]), *marked])
+
+
+def cells(advice: Advice, rows: list[Row]) -> tuple[list[str], list[list[str]]]:
+    """The header and the lines of the table; a line ends with what the answer says about it."""
     factors = [f"{factor} ×" for factor in advice.factors]
     memory = f"RAM, {short_count(advice.items)}"
-    head = ["method", "bytes", *factors, "needs", memory, "ms per query", "µs to encode"]
-    lines = [head, _floats(advice)]
-    lines += [_cells(advice, row) for row in rows]
-    marks = ["", "", *(_mark(advice, row) for row in rows)]
-    text = aligned(lines)
-    marked = [f"{line}  {mark}".rstrip() for line, mark in zip(text, marks, strict=True)]
-    return "\n".join([text[0], "─" * len(text[0]), *marked[1:]])
+    head = ["method", "bytes", *factors, "needs", memory, "ms per query", "µs to encode", ""]
+    lines = [[*_cells(advice, row), _mark(advice, row)] for row in rows]
+    return head, [[*_floats(advice), ""], *lines]
 
 
 def _floats(advice: Advice) -> list[str]:
