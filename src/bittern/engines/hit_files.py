@@ -174,8 +174,8 @@ def _whole(values: NDArray[Any], name: str) -> Integers:
             v = v.astype(np.int64)
         except (ValueError, OverflowError):
             raise InputError(
-                f"{name} must be whole numbers, got {str(values.ravel()[0])!r}; text needs the ids of "
-                "the queries or items beside it."
+                f"{name} must be whole numbers, got {str(values.ravel()[0])!r}; text needs the "
+                "ids of the queries or items beside it."
             ) from None
     if v.dtype.kind == "f":
         v = np.where(np.isnan(v), NONE, v)

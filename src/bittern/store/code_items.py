@@ -40,6 +40,11 @@ class CodeItems:
         return len(self.codes)
 
     @property
+    def n_bits(self) -> int:
+        """Length of the codes."""
+        return self.codes.n_bits
+
+    @property
     def learnable(self) -> PositionArray:
         """None: a hasher learns from vectors."""
         return np.arange(0)
