@@ -3,6 +3,9 @@
 Approximate engines are held to bounds only, and must be seen to lose what they lose.
 """
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from postgres_server import postgres_place
@@ -98,7 +101,7 @@ def test_usearch_is_exact_if_asked_and_near_it_otherwise(case):
 
 
 @pytest.mark.slow  # a server starts
-def test_pgvector_and_its_hnsw(case):
+def test_pgvector_and_its_hnsw(case, tmp_path):
     place = postgres_place("x").partition("?")[0]  # skips if there is no server
     psycopg = pytest.importorskip("psycopg")
     rows = ["".join(map(str, row)) for row in case[1].to_bits().astype(int)]
@@ -116,6 +119,8 @@ def test_pgvector_and_its_hnsw(case):
             return tuple(np.array(found).transpose(2, 0, 1))
 
         exact = bt.audit(*case, search())
+        rows_of_page(database, asked, tmp_path / "hits.csv")
+        by_page = bt.audit(*case, tmp_path / "hits.csv")
         database.execute(
             "CREATE INDEX ON audited USING hnsw (code bit_hamming_ops) "
             "WITH (m = 2, ef_construction = 4)"
@@ -125,7 +130,21 @@ def test_pgvector_and_its_hnsw(case):
         near = bt.audit(*case, search())
         database.execute("DROP TABLE audited")
     assert exact.is_complete and exact.reported.are_right
+    assert by_page.is_complete and by_page.reported.are_right and by_page.k == K
     assert 0.02 < near.means["recall"] < 1 and near.reported.are_right
+
+
+def rows_of_page(database, asked, path):
+    """Write the hits by the statement of docs/audit.md, with tables of its names."""
+    page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
+    (sql,) = re.findall(r"```sql\n(.*?);\n```", page, re.DOTALL)
+    database.execute(f"CREATE TEMP TABLE queries (id int, code bit({N_BITS}))")
+    database.execute("CREATE TEMP VIEW items AS SELECT * FROM audited")
+    for i, bits in enumerate(asked):
+        database.execute(f"INSERT INTO queries VALUES (%s, %s::bit({N_BITS}))", (i, bits))
+    with database.cursor().copy(sql.replace("'/tmp/hits.csv'", "STDOUT")) as copy:
+        path.write_bytes(b"".join(copy))
+    database.execute("DROP VIEW items")
 
 
 @pytest.mark.slow  # Milvus Lite takes seconds to import
