@@ -3,7 +3,7 @@
     python benchmarks/milvus.py [--sizes 1e5,1e6] [--queries 200] [--server milvus://host:port]
 
 Codes of 64 bits are clustered: half are random, and the others are copies of them with up to eight
-bits flipped; queries are such copies too.  They are cut into shards, and these fill a collection, in
+bits flipped; queries are such copies too.  They are cut into shards, which fill a collection, in
 Milvus Lite unless a server is given.  Milvus's own search is timed, by its exact index
 BIN_FLAT, and on a server also by BIN_IVF_FLAT at several `nprobe`.  Every answer is audited: recall
 with ties counted fairly, and what a comparison of ids would say on average.  Then our own index

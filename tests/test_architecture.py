@@ -146,8 +146,9 @@ def test_the_names_of_the_design_are_public():
 
 # fmt: off
 PUBLIC_STAGES = [
-    "analysis", "data", "engines", "experiments", "features", "fusion", "hashing", "hashing.crossmodal",
-    "index", "metrics", "metrics.significance", "networks", "report", "store", "tables",
+    "analysis", "data", "engines", "experiments", "features", "fusion", "hashing",
+    "hashing.crossmodal", "index", "metrics", "metrics.significance", "networks", "report", "store",
+    "tables",
 ]
 # fmt: on
 
