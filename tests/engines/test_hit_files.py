@@ -188,7 +188,8 @@ def test_shards_collections_vectors_and_ids_are_databases(files):
     Shards.create(files / "shards", ITEMS, shard_size=300)
     with bt.store.create(files / "a.bittern", 40) as collection:
         collection.add(ITEMS)
-    for database in ("shards", "a.bittern"):
+    bt.MultiIndex(ITEMS).save(files / "index.npz")
+    for database in ("shards", "a.bittern", "index.npz"):
         assert "Nothing is lost" in run(queries, files / database, hits).output
     np.savez(files / "named.npz", codes=ITEMS.to_bits(), ids=np.arange(800) + 5)
     named = files / "named.npz"

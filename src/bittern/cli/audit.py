@@ -148,10 +148,10 @@ def _database(
     """The items that the engine searched, and their ids."""
     from bittern.io.addresses import is_address
     from bittern.scale.shards import MANIFEST, Shards
-    from bittern.store.code_items import read_any_items
+    from bittern.store.code_items import is_collection_or_index, read_any_items
 
     path = Path(place)
-    if is_address(place) or path.suffix == ".bittern":
+    if is_address(place) or is_collection_or_index(path):
         items = read_any_items(place)
         return items.codes, items.ids
     if (path / MANIFEST).is_file():
