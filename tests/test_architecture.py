@@ -23,7 +23,7 @@ STAGES = [
     ["data"],
     ["networks", "features", "hashing", "quantise"],
     ["index", "tables"],
-    ["fusion", "scale"],
+    ["fusion", "scale", "engines"],
     ["store"],
     ["experiments", "analysis"],
     ["report"],
@@ -146,8 +146,9 @@ def test_the_names_of_the_design_are_public():
 
 # fmt: off
 PUBLIC_STAGES = [
-    "analysis", "data", "experiments", "features", "fusion", "hashing", "hashing.crossmodal",
-    "index", "metrics", "metrics.significance", "networks", "report", "store", "tables",
+    "analysis", "data", "engines", "experiments", "features", "fusion", "hashing",
+    "hashing.crossmodal", "index", "metrics", "metrics.significance", "networks", "report", "store",
+    "tables",
 ]
 # fmt: on
 

@@ -29,6 +29,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "advise",
         "searching",
         "engines",
+        "audit",
         "duplicates",
         "notebooks",
         "tables",

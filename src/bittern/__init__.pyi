@@ -2,6 +2,7 @@
 
 from . import analysis as analysis
 from . import data as data
+from . import engines as engines
 from . import experiments as experiments
 from . import features as features
 from . import fusion as fusion
@@ -22,6 +23,8 @@ from .data import Split as Split
 from .data import distance_percentiles as distance_percentiles
 from .data import load as load
 from .data import make_split as make_split
+from .engines import Audit as Audit
+from .engines import audit as audit
 from .errors import BitternError as BitternError
 from .errors import FileError as FileError
 from .errors import InputError as InputError

@@ -2,6 +2,7 @@
 
 from bittern.cli import (
     advise,
+    audit,
     data,
     demo,
     duplicates,
@@ -24,6 +25,7 @@ __all__ = [
     "Format",
     "advise",
     "app",
+    "audit",
     "data",
     "demo",
     "duplicates",

@@ -44,8 +44,8 @@ Source = Annotated[
     Path,
     typer.Option(
         "--from",
-        help="A folder of images, a file of vectors, codes from 'encode' or as booleans, or with "
-        "--code-layout codes of another program.",
+        help="A folder of images or of shards, a file of vectors, codes from 'encode' or as "
+        "booleans, or with --code-layout codes of another program.",
     ),
 ]
 Where = Annotated[str | None, typer.Option(help="A condition like \"label = 'cat'\".")]

@@ -20,6 +20,7 @@ START = HDF5_PLACES[-1] + len(HDF5)  # bytes that are looked at
 IS_NPY, IS_NPZ, IS_TORCH = "an .npy file", "an .npz file", "a PyTorch file"
 IS_PARQUET, IS_HDF5, IS_MATLAB = "a Parquet file", "an HDF5 file", "a MATLAB file"
 IS_CSV, IS_TEXT, IS_UNKNOWN = "a CSV file", "text", "of no kind that is known"
+IS_DUCKDB = "a DuckDB file, such as a collection"
 ARRAYS = (IS_NPY, IS_NPZ, IS_TORCH, IS_PARQUET, IS_HDF5, IS_MATLAB, IS_CSV)
 READ = ".npy, .npz, .pt, .mat, .csv, .tsv, .parquet or .h5"
 CSV_ENDINGS = (".csv", ".tsv")
@@ -56,7 +57,7 @@ BINARY: dict[bytes, str] = {
 AT_PLACES: tuple[tuple[int, bytes, str], ...] = (
     *((place, HDF5, IS_HDF5) for place in HDF5_PLACES),
     (8, b"WEBP", "a WebP image"),
-    (8, b"DUCK", "a DuckDB file, such as a collection"),
+    (8, b"DUCK", IS_DUCKDB),
     (257, b"ustar", "a tar archive"),
     (8, b'{"', "a safetensors file"),
 )

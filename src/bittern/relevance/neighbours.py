@@ -126,6 +126,75 @@ def nearest_pairs(
     return np.concatenate(squares), np.concatenate(items)
 
 
+def count_answers(
+    query_vectors: ArrayLike,
+    database_vectors: ArrayLike,
+    k: int | None,
+    radius: float | None,
+    *,
+    metric: str,
+    tolerance: float,
+    memory: int = MEMORY,
+) -> tuple[Float64Array, NDArray[np.int64]]:
+    """Where the exact answer of each query ends, and how many items are there.
+
+    The answer is the k nearest items, those within ``radius``, or the k nearest of these.  The
+    first array has its limit: the distance of its last item, or the radius if k does not cut it.
+    The second, ``(3, n_queries)``, counts the items nearer than that, those as far up to a relative
+    ``tolerance``, and the items of the answer.
+    """
+    distances = _Distances(query_vectors, database_vectors, metric, memory, "audit")
+    n = len(distances)
+    limits, counts = np.empty(n), np.empty((3, n), np.int64)
+    most = distances.n_database if k is None else min(k, distances.n_database)
+    for rows, block in distances.blocks():
+        row, d = _candidates(distances, rows, block, most, radius, tolerance)
+        starts = np.searchsorted(row, np.arange(len(block) + 1))
+        inside = d <= (np.inf if radius is None else radius)
+        wanted = np.minimum(np.bincount(row[inside], minlength=len(block)), most)
+        last = d[np.minimum(starts[:-1] + np.maximum(wanted, 1) - 1, len(d) - 1)] if len(d) else 0.0
+        limit = np.where(wanted == most, last, np.inf if radius is None else radius)
+        is_tied = np.abs(d - limit[row]) <= tolerance * limit[row]
+        is_nearer = (d < limit[row]) & ~is_tied
+        limits[rows] = limit
+        for i, which in enumerate((is_nearer, is_tied)):
+            counts[i, rows] = np.bincount(row[which], minlength=len(block))
+        counts[2, rows] = wanted
+    return limits, counts
+
+
+def pair_distances(
+    query_vectors: ArrayLike,
+    database_vectors: ArrayLike,
+    queries: NDArray[np.intp],
+    items: NDArray[np.intp],
+    metric: str,
+) -> Float64Array:
+    """The distances of listed pairs of a query and an item."""
+    distances = _Distances(query_vectors, database_vectors, metric, MEMORY, "audit")
+    return distances.from_squares(distances.direct(slice(0, None), queries, items))
+
+
+def _candidates(
+    distances: _Distances,
+    rows: slice,
+    block: Float64Array,
+    most: int,
+    radius: float | None,
+    tolerance: float,
+) -> tuple[NDArray[np.intp], Float64Array]:
+    """Row and distance of all pairs near enough for an answer or its last tie, nearest first."""
+    kth = np.partition(block, most - 1, axis=1)[:, most - 1] + 2 * distances.margin
+    ends = distances.from_squares(kth)
+    if radius is not None:
+        ends = np.minimum(ends, radius)
+    ends = distances.to_squares(ends * (1 + 2 * tolerance)) + 4 * distances.margin
+    row, column = np.nonzero(block <= ends[:, None])
+    d = distances.from_squares(distances.direct(rows, row, column))
+    order = np.lexsort((d, row))
+    return row[order], d[order]
+
+
 class _Distances:
     """Squared distances between two sets of rows, block by block, within a memory bound."""
 
@@ -163,6 +232,10 @@ class _Distances:
         largest = max(float(s.max()) for s in (*query_squares, self._database_squares))
         #: bound on the rounding error of a squared distance from matrix products
         self.margin = 8 * np.finfo(np.float64).eps * (q.shape[1] + 4) * largest
+
+    def __len__(self) -> int:
+        """Number of queries."""
+        return len(self._queries)
 
     def blocks(self) -> Iterator[tuple[slice, Float64Array]]:
         """Slices of queries, each with its squared distances to the whole database."""

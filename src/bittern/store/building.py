@@ -29,6 +29,7 @@ from bittern.store.image_items import BROKEN, LeftOut, list_images
 from bittern.store.paths import real_folder
 from bittern.store.recipe import Recipe
 from bittern.store.served import server_of
+from bittern.store.shard_items import ShardItems, is_sharded
 from bittern.store.sources import Source, Texts, origin_of, read_source
 
 BATCH = 10_000  # items written at once
@@ -62,7 +63,7 @@ def build_collection(
     random_state: int = 0,
     skip_broken: bool = False,
 ) -> BuildSummary:
-    """Make a collection of all images in a folder, or of the vectors or codes in a file.
+    """Make a collection of all images in a folder, of shards, or of a file's vectors or codes.
 
     ``recipe`` has the hasher and, for images, the feature; they are not changed.  A fitted hasher
     encodes as it is; otherwise a copy is fitted on ``fit_sample`` items drawn at random.
@@ -77,7 +78,8 @@ def build_collection(
     the metadata ``name``), ``labels``, ``paths`` and other columns, which become metadata.  ``key``
     names the array of vectors.  ``layout`` says that a file holds codes of another program, and how
     (see :mod:`bittern.io.code_layouts`).  Codes need no hasher; with the fitted one that made
-    them, vectors can be searched for.
+    them, vectors can be searched for.  A folder of shards (:mod:`bittern.scale`) has codes with
+    their ids and labels, and is read shard by shard.
 
     With a cross-modal hasher, ``texts`` names a file of captions such as ``"captions.csv"``, or is
     the suffix of a text file beside each image (see :mod:`bittern.data.caption_files`), and
@@ -89,11 +91,12 @@ def build_collection(
     is a draft, which records its source and settings, until it is complete.
     """
     place, folder_or_file = os.fspath(place), Path(source)
+    is_folder = _is_image_folder(folder_or_file)
     _check_recipe(recipe, folder_or_file, texts, layout)
     _require_extras(place, folder_or_file, recipe)
     settings = {  # named like the options of the command line
         "from": str(folder_or_file.resolve()),
-        "features": recipe.names()["features"] if folder_or_file.is_dir() else None,
+        "features": recipe.names()["features"] if is_folder else None,
         "hasher": recipe.names()["hasher"],
         "bits": None if recipe.hasher is None else recipe.hasher.n_bits,
         "fit-sample": None if recipe.is_fitted else fit_sample,
@@ -105,7 +108,7 @@ def build_collection(
         settings |= {"texts": os.fspath(texts), "text-features": recipe.names().get("texts")}
     _check_resumable(place, settings)
     listed = None
-    if folder_or_file.is_dir():
+    if is_folder:
         options: dict[str, Any] = {"with_exif": with_exif, "skip_broken": skip_broken}
         origin = origin_of(folder_or_file, metadata=metadata, texts=texts, **options)
         listed = list_images(origin, own_files=own_files_of(place))
@@ -206,13 +209,13 @@ def choose_recipe(
     from bittern.features import PERCEPTUAL
 
     if hasher in PERCEPTUAL:
-        if not source.is_dir():
+        if not _is_image_folder(source):
             raise InputError(f"{source}: is not a folder; {hasher} takes images.")
         return make_recipe(hasher, n_bits, features=features, texts=texts)
-    used = (features or "deep") if source.is_dir() else None
+    used = (features or "deep") if _is_image_folder(source) else None
     if hasher is not None and hasher.endswith(".npz"):
         return load_recipe(hasher, n_bits=n_bits, features=used, texts=texts)
-    if source.is_file() and is_code_file(source, layout):
+    if _has_codes(source, layout):
         for option, value in (("--hasher", hasher), ("--bits", n_bits)):
             if value is not None:
                 raise InputError(
@@ -264,7 +267,7 @@ def _feature(name: str | None) -> Any:
 def _check_recipe(recipe: Recipe, source: Path, texts: Texts | None, layout: str | None) -> None:
     """Raise InputError if the recipe lacks a part that this source needs."""
     if recipe.hasher is None:
-        if source.is_file() and is_code_file(source, layout):
+        if _has_codes(source, layout):
             return
         raise InputError("build_collection: the recipe needs a hasher.")
     if recipe.is_crossmodal and not recipe.is_fitted and (texts is None or recipe.texts is None):
@@ -272,6 +275,15 @@ def _check_recipe(recipe: Recipe, source: Path, texts: Texts | None, layout: str
             f"index: {recipe.hasher.name} learns from images and texts; name a file of captions, "
             "and give the recipe a feature of texts."
         )
+
+
+def _is_image_folder(source: Path) -> bool:
+    return source.is_dir() and not is_sharded(source)
+
+
+def _has_codes(source: Path, layout: str | None) -> bool:
+    """Whether a source has codes already: a file of them, or shards."""
+    return is_sharded(source) or (source.is_file() and is_code_file(source, layout))
 
 
 def _model_digest(recipe: Recipe) -> dict[str, str]:
@@ -363,7 +375,7 @@ def _open_draft(
                 )
             yield collection
     else:
-        n_bits = items.codes.n_bits if isinstance(items, CodeItems) else None
+        n_bits = items.n_bits if isinstance(items, CodeItems | ShardItems) else None
         with store.create(place, n_bits, draft=draft, **fit().parts()) as collection:
             yield collection
 

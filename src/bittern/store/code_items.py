@@ -17,10 +17,13 @@ from bittern.checks import PositionArray, check_new_ids
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.index.base import Index
+from bittern.index.index_file import HEAD
 from bittern.inputs import RowTable, holds_bits, holds_codes, read_codes
 from bittern.io import code_files
 from bittern.io.arrays import IDS, LABELS, open_table
+from bittern.io.kinds import IS_DUCKDB, IS_NPZ, describe
 from bittern.io.metadata import column_name, columns_of, rows_of
+from bittern.io.npz import array_names
 from bittern.store.base import Items
 from bittern.store.recipe import Recipe
 
@@ -38,6 +41,11 @@ class CodeItems:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def n_bits(self) -> int:
+        """Length of the codes."""
+        return self.codes.n_bits
 
     @property
     def learnable(self) -> PositionArray:
@@ -106,6 +114,16 @@ def about_rows(rows: RowTable) -> tuple[dict[str, Any], NDArray[np.int64] | None
         metadata["name"], ids = ids.tolist(), None
     metadata |= {column_name(name): column.tolist() for name, column in columns.items()}
     return metadata, None if ids is None else ids.astype(np.int64)
+
+
+def is_collection_or_index(file: Path) -> bool:
+    """Whether a file is a collection or a saved index, not a file of arrays."""
+    if not file.is_file():
+        return False
+    kind = describe(file)
+    return kind == IS_DUCKDB or (
+        kind == IS_NPZ and {HEAD, "words", "ids"} <= set(array_names(file))
+    )
 
 
 def read_any_items(place: str) -> Items:

@@ -42,6 +42,7 @@ from bittern.store.image_items import (
 )
 from bittern.store.paths import stored_path
 from bittern.store.recipe import IMAGE, TEXT, Recipe
+from bittern.store.shard_items import ShardItems, is_sharded
 
 BLOCK = 10_000  # rows hashed at once
 Texts = str | os.PathLike[str]  # a file of captions, or the suffix of files beside the images
@@ -227,7 +228,9 @@ def read_source(
     key: str | None = None,
     layout: str | None = None,
 ) -> Source:
-    """The images of a folder, or the vectors or codes of a file; ``texts`` are of the images.
+    """The images of a folder, its shards, or the vectors or codes of a file.
+
+    ``texts`` are of the images.
 
     ``listed`` are the images of a folder, and ``home`` is the folder that their paths are relative
     to.  ``key`` names the array of vectors; ``layout`` says that a file holds codes, laid out so.
@@ -236,6 +239,10 @@ def read_source(
     """
     if not source.exists():
         raise InputError(f"{source}: no such file or folder.")
+    if is_sharded(source):
+        if texts is not None:
+            raise InputError(f"{source}: holds codes; --texts go with images or their vectors.")
+        return ShardItems.open(source, recipe)
     if source.is_dir():
         if recipe.features is None:
             raise InputError(f"{source}: images need a feature in the recipe.")
