@@ -3,7 +3,8 @@
 from bittern.scale.encoding import encode
 from bittern.scale.evaluating import evaluate, profile
 from bittern.scale.searching import search
-from bittern.scale.shards import Shard, Shards
+from bittern.scale.shard import Shard
+from bittern.scale.shards import Shards
 from bittern.scale.truth import Balls, Classes, Neighbours, Tags
 
 __all__ = [

@@ -21,4 +21,4 @@ def connect(address: str) -> Iterator[Executor]:
     except (OSError, ValueError, TimeoutError) as error:
         raise BitternError(f"{address}: no Dask scheduler answers there ({error}).") from error
     with client:
-        yield client.get_executor(retries=2)
+        yield client.get_executor(retries=2, pure=False)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, as_completed
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Any, TypeVar
 
+import bittern
 from bittern.errors import BitternError, InputError
 from bittern.progress import Bar
 
 T = TypeVar("T")
 R = TypeVar("R")
 ATTEMPTS = 3  # of a task whose worker was lost
+GLANCE = 2.0  # seconds after which a cluster that does not answer is looked at
+POWERS = {10**12: "T", 10**9: "G", 10**6: "M", 10**3: "k"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +37,76 @@ class Runner:
                 f"ProcessPoolExecutor(2) or client.get_executor(), got {self.executor!r}."
             )
 
+    @property
+    def n_threads(self) -> int | None:
+        """Threads of one task: all of this process, or one where tasks run side by side."""
+        return None if self.executor is None else 1
+
     def __call__(
-        self, function: Callable[[T], R], tasks: Mapping[str, T], what: str
+        self,
+        function: Callable[[T], R],
+        tasks: Mapping[str, T],
+        what: str,
+        work: Mapping[str, int] | None = None,
     ) -> Iterator[tuple[str, R]]:
-        """The result of each task by the name of its shard, as they finish."""
+        """The result of each task by the name of its shard, as they finish.
+
+        ``work`` is the number of pairs of each task; with it, the progress shows pairs a second.
+        """
         results = (
             ((name, function(task)) for name, task in tasks.items())
             if self.executor is None
             else _submitted(self.executor, function, tasks)
         )
-        with Bar(what) as bar:
-            for done, (name, result) in enumerate(results, 1):
+        with _Progress(what, tasks, work) as tell:
+            for name, result in results:
                 yield name, result
-                bar(done, len(tasks), f"shard {name}")
+                tell(name)
+
+    def in_order(
+        self, function: Callable[[T], R], tasks: Mapping[str, T], what: str
+    ) -> Iterator[R]:
+        """The results in the order of the tasks, whatever the order in which they finish."""
+        early: dict[str, R] = {}
+        waiting = iter(tasks)
+        wanted = next(waiting, None)
+        for name, result in self(function, tasks, what):
+            early[name] = result
+            while wanted in early:
+                yield early.pop(wanted)
+                wanted = next(waiting, None)
+
+
+class _Progress:
+    """Shards done, pairs a second, and the time left."""
+
+    def __init__(self, what: str, tasks: Mapping[str, Any], work: Mapping[str, int] | None) -> None:
+        self._work = dict.fromkeys(tasks, 1) if work is None else work
+        self._has_rate, self._n_tasks = work is not None, len(tasks)
+        self._total = sum(self._work[name] for name in tasks)
+        self._done = self._n_done = 0
+        self._bar, self._began = Bar(what), monotonic()
+
+    def __enter__(self) -> Callable[[str], None]:
+        return self._tell
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.__exit__()
+
+    def _tell(self, name: str) -> None:
+        self._done += self._work[name]
+        self._n_done += 1
+        note = f"{self._n_done:,} of {self._n_tasks:,} shards"
+        if self._has_rate:
+            rate = self._done / max(monotonic() - self._began, 1e-9)
+            note += f", {in_words(rate)} pairs a second"
+        self._bar(self._done, self._total, note)
+
+
+def in_words(number: float) -> str:
+    """A large number in thousands, millions, billions (G) or more."""
+    power = next((power for power in POWERS if number >= power), 1)
+    return f"{number / power:.3g}{' ' + POWERS[power] if power > 1 else ''}"
 
 
 def _submitted(
@@ -52,20 +114,23 @@ def _submitted(
 ) -> Iterator[tuple[str, R]]:
     """Results as they finish; a task is tried again if its worker was lost."""
     waiting: dict[Future[R], str] = {}
+    finished: SimpleQueue[Future[R]] = SimpleQueue()
     attempts = dict.fromkeys(tasks, 0)
 
     def submit(name: str) -> None:
         attempts[name] += 1
         try:
-            waiting[executor.submit(function, tasks[name])] = name
-        except (BrokenExecutor, RuntimeError) as error:
+            future = executor.submit(_call, bittern.__version__, function, tasks[name])
+        except (BrokenExecutor, RuntimeError, OSError) as error:
             raise _lost(name, error) from error
+        waiting[future] = name
+        future.add_done_callback(finished.put)
 
     try:
         for name in tasks:
             submit(name)
         while waiting:
-            done = next(as_completed(waiting))
+            done = _next(finished, executor, waiting)
             name = waiting.pop(done)
             try:
                 result = done.result()
@@ -82,6 +147,30 @@ def _submitted(
     finally:
         for future in waiting:
             future.cancel()
+
+
+def _next(
+    finished: SimpleQueue[Future[R]], executor: Executor, waiting: Mapping[Future[R], str]
+) -> Future[R]:
+    """The next future that is done; an error if the cluster that should finish it has gone."""
+    while True:
+        try:
+            return finished.get(timeout=GLANCE)
+        except Empty:
+            client = getattr(executor, "_client", None)  # Dask's; other executors report their end
+            if client is not None and client.status != "running":
+                error = ConnectionError(f"the Dask scheduler is gone ({client.status})")
+                raise _lost(next(iter(waiting.values())), error) from None
+
+
+def _call(version: str, function: Callable[[T], R], task: T) -> R:
+    """Run a task where it was sent to, if the same version is installed there."""
+    if version != bittern.__version__:
+        raise BitternError(
+            f"a worker has bittern {bittern.__version__}, but {version} sent it a task; install "
+            "the same version on all machines."
+        )
+    return function(task)
 
 
 def _lost(name: str, error: BaseException) -> BitternError:
