@@ -2,6 +2,7 @@
 
 from bittern.scale.encoding import encode
 from bittern.scale.evaluating import evaluate, profile
+from bittern.scale.fitting import fit, kmeans
 from bittern.scale.searching import search
 from bittern.scale.shard import Shard
 from bittern.scale.shards import Shards
@@ -16,6 +17,8 @@ __all__ = [
     "Tags",
     "encode",
     "evaluate",
+    "fit",
+    "kmeans",
     "profile",
     "search",
 ]
