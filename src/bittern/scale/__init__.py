@@ -1,11 +1,13 @@
 """Scale: the same sums over shards, in this process, in several, or on a cluster."""
 
+from bittern.scale.duplicates import duplicates
 from bittern.scale.encoding import encode
 from bittern.scale.evaluating import evaluate, profile
 from bittern.scale.fitting import fit, kmeans
 from bittern.scale.searching import search
 from bittern.scale.shard import Shard
 from bittern.scale.shards import Shards
+from bittern.scale.surfaces import table_surface
 from bittern.scale.truth import Balls, Classes, Neighbours, Tags
 
 __all__ = [
@@ -15,12 +17,14 @@ __all__ = [
     "Shard",
     "Shards",
     "Tags",
+    "duplicates",
     "encode",
     "evaluate",
     "fit",
     "kmeans",
     "profile",
     "search",
+    "table_surface",
 ]
 
 
