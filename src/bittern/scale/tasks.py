@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import closing
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -18,6 +19,10 @@ R = TypeVar("R")
 ATTEMPTS = 3  # of a task whose worker was lost
 GLANCE = 2.0  # seconds after which a cluster that does not answer is looked at
 POWERS = {10**12: "T", 10**9: "G", 10**6: "M", 10**3: "k"}
+
+
+class TaskLostError(BitternError):
+    """A task that no worker finished, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +58,15 @@ class Runner:
 
         ``work`` is the number of pairs of each task; with it, the progress shows pairs a second.
         """
-        results = (
+        results: Iterator[tuple[str, R | TaskLostError]] = (
             ((name, function(task)) for name, task in tasks.items())
             if self.executor is None
-            else _submitted(self.executor, function, tasks)
+            else submitted(self.executor, function, tasks)
         )
-        with _Progress(what, tasks, work) as tell:
+        with _Progress(what, tasks, work) as tell, closing(results):  # type: ignore[type-var]
             for name, result in results:
+                if isinstance(result, TaskLostError):
+                    raise _lost_shard(name, result)
                 yield name, result
                 tell(name)
 
@@ -109,20 +116,21 @@ def in_words(number: float) -> str:
     return f"{number / power:.3g}{' ' + POWERS[power] if power > 1 else ''}"
 
 
-def _submitted(
+def submitted(
     executor: Executor, function: Callable[[T], R], tasks: Mapping[str, T]
-) -> Iterator[tuple[str, R]]:
-    """Results as they finish; a task is tried again if its worker was lost."""
+) -> Iterator[tuple[str, R | TaskLostError]]:
+    """Results by name as they finish; a task is tried again if its worker was lost.
+
+    If a task is lost for good, its result is the error that says why.  If the executor itself is
+    lost, so are all tasks that are not done.
+    """
     waiting: dict[Future[R], str] = {}
     finished: SimpleQueue[Future[R]] = SimpleQueue()
     attempts = dict.fromkeys(tasks, 0)
 
     def submit(name: str) -> None:
         attempts[name] += 1
-        try:
-            future = executor.submit(_call, bittern.__version__, function, tasks[name])
-        except (BrokenExecutor, RuntimeError, OSError) as error:
-            raise _lost(name, error) from error
+        future = executor.submit(_call, bittern.__version__, function, tasks[name])
         waiting[future] = name
         future.add_done_callback(finished.put)
 
@@ -130,28 +138,37 @@ def _submitted(
         for name in tasks:
             submit(name)
         while waiting:
-            done = _next(finished, executor, waiting)
+            done = _next(finished, executor)
             name = waiting.pop(done)
             try:
                 result = done.result()
             except BitternError:
                 raise
-            except (OSError, EOFError, CancelledError, BrokenExecutor) as error:
-                if attempts[name] == ATTEMPTS or isinstance(error, BrokenExecutor):
-                    raise _lost(name, error) from error
-                submit(name)
+            except BrokenExecutor:
+                waiting[done] = name
+                raise
+            except (OSError, EOFError, CancelledError) as error:
+                if attempts[name] == ATTEMPTS:
+                    yield name, TaskLostError(_reason(error))
+                else:
+                    submit(name)
             except Exception as error:
-                raise _lost(name, error) from error
+                yield name, TaskLostError(_reason(error))
             else:
                 yield name, result
+    except BitternError:
+        raise
+    except (BrokenExecutor, RuntimeError, OSError) as error:  # no task can be sent any more
+        lost = TaskLostError(_reason(error))
+        left = [*waiting.values(), *(name for name, n in attempts.items() if n == 0)]
+        for name in left:
+            yield name, lost
     finally:
         for future in waiting:
             future.cancel()
 
 
-def _next(
-    finished: SimpleQueue[Future[R]], executor: Executor, waiting: Mapping[Future[R], str]
-) -> Future[R]:
+def _next(finished: SimpleQueue[Future[R]], executor: Executor) -> Future[R]:
     """The next future that is done; an error if the cluster that should finish it has gone."""
     while True:
         try:
@@ -159,8 +176,9 @@ def _next(
         except Empty:
             client = getattr(executor, "_client", None)  # Dask's; other executors report their end
             if client is not None and client.status != "running":
-                error = ConnectionError(f"the Dask scheduler is gone ({client.status})")
-                raise _lost(next(iter(waiting.values())), error) from None
+                raise ConnectionError(
+                    f"the Dask scheduler at {client.scheduler.address} is gone"
+                ) from None
 
 
 def _call(version: str, function: Callable[[T], R], task: T) -> R:
@@ -173,9 +191,13 @@ def _call(version: str, function: Callable[[T], R], task: T) -> R:
     return function(task)
 
 
-def _lost(name: str, error: BaseException) -> BitternError:
-    reason: Any = str(error).strip().splitlines() or [type(error).__name__]
+def _reason(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _lost_shard(name: str, error: TaskLostError) -> BitternError:
     return BitternError(
-        f"shard {name}: its task failed ({reason[0]}); finished shards are kept if a folder for "
-        "them was given (partial=…), so the same call goes on from there."
+        f"shard {name}: its task failed ({error}); finished shards are kept if a folder for them "
+        "was given (partial=…), so the same call goes on from there."
     )
