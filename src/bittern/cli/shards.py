@@ -13,7 +13,7 @@ from bittern.cli.fit import Key
 from bittern.cli.sharded import Dask, Processes, executor_for
 from bittern.errors import InputError
 
-shards = typer.Typer(no_args_is_help=True, help="Create, encode, inspect and verify shards.")
+shards = typer.Typer(no_args_is_help=True, help="Create, encode, inspect, verify and plan shards.")
 app.add_typer(shards, name="shards")
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the sharded database.")]
@@ -141,3 +141,24 @@ def verify_shards(folder: Folder) -> None:
     echo("\n".join(problems) if problems else f"{folder}: {len(found):,} shards are as written.")
     if problems:
         raise typer.Exit(1)
+
+
+@shards.command("plan")
+def plan_shards(
+    items: Annotated[float, typer.Argument(help="Number of items, such as 1e9.")],
+    bits: Annotated[int, typer.Option(help="Bits of a code.")] = 64,
+    queries: Annotated[int, typer.Option(help="Number of queries.")] = 1000,
+    machines: Annotated[int, typer.Option(help="Number of machines.")] = 1,
+    cores: Annotated[int, typer.Option(help="Cores of each machine.")] = 1,
+    shard_size: Annotated[int, typer.Option(help="Items of a shard.")] = 1_000_000,
+) -> None:
+    """Say how long an evaluation with classes will take, and how much memory and disk it needs.
+
+    The costs were measured on one machine; see the page on scale.
+    """
+    from bittern.scale import plan
+
+    if items != int(items) or items < 1:
+        raise InputError(f"shards: the number of items must be whole and at least 1, got {items}.")
+    found = plan(int(items), bits, queries, machines, cores=cores, shard_size=shard_size)
+    echo(str(found))

@@ -4,6 +4,7 @@ from bittern.scale.duplicates import duplicates
 from bittern.scale.encoding import encode
 from bittern.scale.evaluating import evaluate, profile
 from bittern.scale.fitting import fit, kmeans
+from bittern.scale.planning import COSTS, Costs, Measurement, Plan, plan
 from bittern.scale.searching import search
 from bittern.scale.shard import Shard
 from bittern.scale.shards import Shards
@@ -11,9 +12,13 @@ from bittern.scale.surfaces import table_surface
 from bittern.scale.truth import Balls, Classes, Neighbours, Tags
 
 __all__ = [
+    "COSTS",
     "Balls",
     "Classes",
+    "Costs",
+    "Measurement",
     "Neighbours",
+    "Plan",
     "Shard",
     "Shards",
     "Tags",
@@ -22,6 +27,7 @@ __all__ = [
     "evaluate",
     "fit",
     "kmeans",
+    "plan",
     "profile",
     "search",
     "table_surface",
