@@ -85,12 +85,12 @@ def search(
     With --shards, search a sharded database for the codes of a file.
     """
     if shards is not None:
-        others = {"--image": image, "--unlike": unlike, "--text": text, "--to": to}
-        others |= {"--vectors": vectors, "--codes": codes, "--where": where, "--montage": montage}
-        _check_unused(others)
-        queries = _queries(Path(name), code_layout, row)
+        others: dict[str, object] = {"--image": image, "--unlike": unlike, "--text": text}
+        others |= {"--to": to, "--vectors": vectors, "--codes": codes, "--where": where}
+        _check_unused(others | {"--montage": montage})
+        asked_for = _queries(Path(name), code_layout, row)
         with handle_interrupt(), executor_for(processes, dask) as executor:
-            rows = search_shards(queries, _shards(shards), k, radius, executor)
+            rows = search_shards(asked_for, _shards(shards), k, radius, executor)
         echo(_shown(rows, row, columns, format))
         return
     if processes is not None or dask is not None:

@@ -45,7 +45,8 @@ class Costs:
         work = np.array([one.work for one in measured], np.float64)
         scale = work.max(axis=0)
         found, _ = nnls(work / scale / seconds[:, None], np.ones(len(seconds)))
-        return cls(*(found / scale).tolist(), byte)
+        pair, item, task, cell = (found / scale).tolist()
+        return cls(pair, item, task, cell, byte)
 
 
 @dataclass(frozen=True, slots=True)

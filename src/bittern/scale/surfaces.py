@@ -39,7 +39,7 @@ def table_surface(
 ) -> TableSurface:
     """What hash tables of a sharded database retrieve, for every K and L of a grid.
 
-    It is exactly :func:`bittern.table_surface` of the database in one piece.
+    It is exactly :func:`bittern.tables.table_surface` of the database in one piece.
     """
     check_type(queries, Codes, "scale: queries")
     opened, run = check_codes(Shards.open(shards), queries), Runner(executor)
