@@ -146,7 +146,30 @@ def plan(n: int, folder: Path) -> Section:
         f"{1e9 * costs.cell:.3g} for a cell of a profile. The last row is no part of the fit; its "
         "time is that of the evaluation above."
     )
+    section.note(f"What it says of larger databases, {N_QUERIES:,} queries and 64 bits:")
+    section.note(planned(costs))
     return section
+
+
+def planned(costs: bt.scale.Costs) -> str:
+    """The plans of 10⁹ and 10¹⁰ items, as a table."""
+    rows = [
+        "| items | cores | elapsed, s | processor, h | adding up, s | disk, GB | GB per core |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for n, machines in ((10**9, 1), (10**9, 10), (10**10, 10), (10**10, 100)):
+        said = bt.scale.plan(n, 64, N_QUERIES, machines, cores=8, costs=costs)
+        cells = (
+            f"{n:.0e}".replace("e+", "e"),
+            f"{machines} × 8",
+            f"{said.seconds:.3g}",
+            f"{said.processor_seconds / 3600:.3g}",
+            f"{said.driver_seconds:.3g}",
+            f"{said.disk / 1e9:.3g}",
+            f"{said.worker_memory / 1e9:.2g}",
+        )
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows)
 
 
 def pieces(n: int, folder: Path) -> Section:
