@@ -1,5 +1,10 @@
 """``bittern shards``, and ``bittern evaluate --shards``, as a user types them."""
 
+import json
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 
@@ -56,6 +61,86 @@ def test_shards_from_codes_give_the_same_table(files, run_cli):
         )
     assert "280" in run_cli("shards", "info", "db")
     assert run_cli("shards", "verify", "db") == "db: 3 shards are as written.\n"
+
+
+def test_a_search_shows_the_hits_of_the_whole_database(files, run_cli):
+    run_cli("shards", "create", "db", "--from", "database.npz", "--shard-size", "100")
+    queries, database = bt.Codes.load("queries.npz"), bt.Codes.load("database.npz")
+    labels = np.load("database.npz")["labels"]
+    hits = bt.FlatIndex(database).search(queries, 3).to_lists()
+    expected = [
+        {"query": q, "id": i, "distance": d, "label": int(labels[i])}
+        for q, listed in enumerate(hits)
+        for i, d in listed
+    ]
+    shown = ("search", "queries.npz", "--shards", "db", "--format", "json")
+    assert json.loads(run_cli(*shown, "-k", "3")) == expected
+    within = bt.FlatIndex(database).within(queries[4:5], 1).to_lists()[0]
+    found = json.loads(run_cli(*shown, "--row", "4", "--radius", "1"))
+    assert [(one["id"], one["distance"]) for one in found] == within
+    lines = run_cli("search", "queries.npz", "--shards", "db", "--row", "4", "-k", "1").splitlines()
+    assert lines[0].split() == ["id", "distance", "label"]
+    assert lines[1].split() == [str(hits[4][0][0]), str(hits[4][0][1]), str(labels[hits[4][0][0]])]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--shards", "nowhere"), "is not a sharded database"),
+        (("--shards", "db", "--text", "x"), "--text is not for --shards"),
+        (("--shards", "db", "--row", "20"), "--row must be from 0 to 19"),
+        (("--shards", "db", "--columns", "path"), "no item has 'path'"),
+        (("--shards", "db", "--radius", "-1"), "radius"),
+        (("--row", "1", "--dask", "tcp://x:1"), "are for --shards"),
+    ],
+)
+def test_wrong_searches_say_so(files, run_cli, fail_cli, words, message):
+    run_cli("shards", "create", "db", "--from", "database.npz")
+    assert message in fail_cli("search", "queries.npz", *words)
+
+
+def test_every_source_gives_the_same_shards(files, run_cli):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    codes, labels = bt.Codes.load("database.npz"), np.load("database.npz")["labels"]
+    codes.save("codes.npy")
+    np.save("labels.npy", labels)
+    rows = [bytes(row) for row in codes.to_packed()]
+    table = {"codes": pyarrow.array(rows, pyarrow.binary(1)), "labels": labels}
+    parquet.write_table(pyarrow.table(table), "codes.parquet", row_group_size=100)
+    with bt.store.create("items.bittern", 8) as items:
+        items.add(codes, metadata={"label": labels.tolist()})
+    shown = []
+    for source, more in {
+        "database.npz": (),
+        "codes.npy": ("--labels", "labels.npy"),
+        "codes.parquet": (),
+        "items.bittern": (),
+    }.items():
+        folder = f"from-{source}"
+        run_cli("shards", "create", folder, "--from", source, "--shard-size", "100", *more)
+        assert run_cli("shards", "verify", folder) == f"{folder}: 3 shards are as written.\n"
+        shown.append(run_cli("evaluate", "queries.npz", "--shards", folder, "--format", "csv"))
+        found = run_cli("search", "queries.npz", "--shards", folder, "-k", "5")
+        shown[-1] += found
+    assert len(set(shown)) == 1
+
+
+def test_writing_goes_on_after_a_kill(files, run_cli):
+    rng = np.random.default_rng(0)
+    np.save("many.npy", rng.integers(0, 2**63, (40_000, 1)).astype(np.uint64))
+    words = ("shards", "create", "db", "--from", "many.npy", "--shard-size", "2000")
+    writer = subprocess.Popen([sys.executable, "-m", "bittern", *words])
+    while not list((files / "db").glob("00000?.codes.npy")):
+        assert writer.poll() is None
+        time.sleep(0.005)
+    writer.kill()
+    assert writer.wait() != 0
+    (files / "db" / ".000001.codes.npy.x.tmp").write_bytes(b"half")  # as a kill may leave it
+    assert "20 shards of 40,000 items" in run_cli(*words)
+    assert run_cli("shards", "verify", "db") == "db: 20 shards are as written.\n"
+    assert not list((files / "db").glob(".*.tmp"))
 
 
 def test_vectors_are_encoded_shard_by_shard(files, run_cli):

@@ -30,7 +30,7 @@ from bittern.cli.evaluated_files import (
     parse_systems,
 )
 from bittern.cli.fit import Key
-from bittern.cli.shards import Dask, Processes, count_shards, executor_for
+from bittern.cli.sharded import Dask, Processes, count_shards, executor_for
 from bittern.errors import InputError
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -13,6 +14,8 @@ from typer import echo
 
 from bittern.cli.app import app, handle_interrupt
 from bittern.cli.report import PAGE, write_reports
+from bittern.cli.sharded import executor_for
+from bittern.errors import InputError
 
 if TYPE_CHECKING:
     from bittern.experiments import Cell, Protocol, Records
@@ -54,6 +57,13 @@ def run(
     search_only: Annotated[
         bool, typer.Option("--search-only", help="Only search the grids, and show the choices.")
     ] = False,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            help="Measure on a Dask cluster, whose workers see the data and the folder of the "
+            "records: its address, like tcp://127.0.0.1:8786."
+        ),
+    ] = None,
 ) -> None:
     """Measure the missing cells of a protocol, and show its table.
 
@@ -62,7 +72,10 @@ def run(
     """
     found, folder = _find(protocol, changes or (), out)
     options = {"wanted": only or (), "jobs": jobs, "root": root, "search_only": search_only}
-    records = _run(found, folder, **options)
+    if dask is not None and jobs is not None:
+        raise InputError("run: give --jobs or --dask, not both.")
+    with nullcontext() if dask is None else executor_for(None, dask) as executor:
+        records = _run(found, folder, **options, executor=executor)
     _finish(records, folder)
 
 

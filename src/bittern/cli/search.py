@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import echo
 
-from bittern.cli.app import Layout, app
+from bittern.cli.app import CodeLayout, Layout, app, handle_interrupt
 from bittern.cli.fit import Key
-from bittern.cli.index import Place, Where
+from bittern.cli.index import Where
+from bittern.cli.sharded import Dask, Processes, executor_for, search_shards
+from bittern.cli.sync import PLACES
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
+    from bittern.codes import Codes
+    from bittern.scale import Shards
     from bittern.store.base import Collection
     from bittern.store.queries import Matches
 
@@ -29,7 +33,12 @@ class SearchFormat(StrEnum):
 
 @app.command()
 def search(
-    name: Place,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help=f"{PLACES} With --shards, a file of codes to search for.",
+        ),
+    ],
     image: Annotated[
         list[Path] | None, typer.Option(help="Image to search for; repeat it for several examples.")
     ] = None,
@@ -64,8 +73,28 @@ def search(
     montage: Annotated[
         Path | None, typer.Option(help="Also draw the query and the images found: .png or .jpg.")
     ] = None,
+    shards: Annotated[
+        Path | None,
+        typer.Option(help="Search a sharded database for every code of a file, or for one --row."),
+    ] = None,
+    processes: Processes = None,
+    dask: Dask = None,
 ) -> None:
-    """Search a collection by text, by image, by row, or by positive and negative examples."""
+    """Search a collection by text, by image, by row, or by positive and negative examples.
+
+    With --shards, search a sharded database for the codes of a file.
+    """
+    if shards is not None:
+        others: dict[str, object] = {"--image": image, "--unlike": unlike, "--text": text}
+        others |= {"--to": to, "--vectors": vectors, "--codes": codes, "--where": where}
+        _check_unused(others | {"--montage": montage})
+        asked_for = _queries(Path(name), code_layout, row)
+        with handle_interrupt(), executor_for(processes, dask) as executor:
+            rows = search_shards(asked_for, _shards(shards), k, radius, executor)
+        echo(_shown(rows, row, columns, format))
+        return
+    if processes is not None or dask is not None:
+        raise InputError("search: --processes and --dask are for --shards.")
     from bittern import store
     from bittern.store import queries
 
@@ -91,6 +120,50 @@ def search(
 
         images = [file for file in asked if file is not None]
         draw_montage(found, montage, title=text or "", queries=images, unlike=unlike or ())
+
+
+def _check_unused(others: dict[str, object]) -> None:
+    for option, value in others.items():
+        if value:
+            raise InputError(
+                f"search: {option} is not for --shards, which are searched by codes; give a file "
+                "of codes, and --row for one of them."
+            )
+
+
+def _shards(folder: Path) -> Shards:
+    from bittern.scale import Shards
+
+    return Shards.open(folder)
+
+
+def _queries(path: Path, layout: CodeLayout | None, row: int | None) -> Codes:
+    """The codes of a file, or one of them."""
+    from bittern.inputs import read_codes
+
+    codes = read_codes(path, layout=None if layout is None else layout.value)
+    if row is None:
+        return codes
+    if not 0 <= row < len(codes):
+        raise InputError(f"search: --row must be from 0 to {len(codes) - 1}, got {row}.")
+    return codes[row : row + 1]
+
+
+def _shown(
+    rows: list[dict[str, Any]], row: int | None, columns: str | None, format: SearchFormat
+) -> str:
+    """The hits of a sharded database as a table or JSON; the query is named if there are many."""
+    keys = ["id", "distance"] if row is not None else ["query", "id", "distance"]
+    more = ["label"] if rows and "label" in rows[0] else []
+    wanted = more if columns is None else [name.strip() for name in columns.split(",")]
+    for name in wanted:
+        if name not in more:
+            raise InputError(f"search: no item has {name!r}; items have {more or 'no metadata'}.")
+    keys += wanted
+    listed = [{key: one[key] for key in keys} for one in rows]
+    if format is SearchFormat.json:
+        return json.dumps(listed, ensure_ascii=False)
+    return _aligned([keys, *([str(value) for value in one.values()] for one in listed)])
 
 
 def _check_files(row: int | None, vectors: Path | None, codes: Path | None) -> None:
@@ -138,6 +211,10 @@ def _table(found: Matches, columns: list[str] | None) -> str:
         shown = str(value) if found.is_distance else f"{value:.3g}"
         known = (" / ".join(str(metadata.get(key, "")).splitlines()) for key in keys)
         lines.append([str(id_), shown, *known])
+    return _aligned(lines)
+
+
+def _aligned(lines: list[list[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer import echo
 
-from bittern.cli.app import Layout, app, handle_interrupt
+from bittern.cli.app import CodeLayout, Layout, app, handle_interrupt
 from bittern.cli.fit import Key
+from bittern.cli.sharded import Dask, Processes, executor_for
 from bittern.errors import InputError
 
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
-    from bittern.cli.evaluated_files import CodeOptions, GroundTruthFiles
-    from bittern.profile import TieProfile
-
-shards = typer.Typer(no_args_is_help=True, help="Create, encode, inspect and verify shards.")
+shards = typer.Typer(no_args_is_help=True, help="Create, encode, inspect, verify and plan shards.")
 app.add_typer(shards, name="shards")
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the sharded database.")]
-Processes = Annotated[
-    int | None, typer.Option(help="Work in so many processes of this machine instead of threads.")
-]
-Dask = Annotated[
-    str | None, typer.Option(help="Work on a Dask cluster: its address, like tcp://127.0.0.1:8786.")
-]
 
 
 @shards.command("create")
 def create_shards(
     folder: Folder,
     source: Annotated[
-        Path, typer.Option("--from", help="File of codes; or of vectors, with --vectors.")
+        str,
+        typer.Option(
+            "--from", help="File of codes, or of vectors with --vectors; or a collection of codes."
+        ),
     ],
     vectors: Annotated[
         bool, typer.Option("--vectors", help="The file has vectors, to be encoded later.")
@@ -49,28 +39,64 @@ def create_shards(
 ) -> None:
     """Cut codes or vectors into shards of equal size, each in files of its own.
 
-    Labels, tags and ids in the file come along. If this is stopped, the same command goes on.
+    Labels, tags and ids in the file come along; from a collection, ids and the key 'label'. Codes
+    may be .npy, .npz, or Parquet with a column of fixed-size binary, among others. If this is
+    stopped, the same command goes on.
     """
-    from bittern.inputs import RowTable, read_classes, read_codes, read_tags, read_vectors
-    from bittern.io.arrays import open_table
+    from bittern.inputs import read_classes, read_tags
+    from bittern.io.kinds import describe
     from bittern.scale import Shards
+    from bittern.store import is_address
 
-    parts: dict[str, Any] = {}
-    if vectors:
-        file = read_vectors(source, key=key)
-        parts["vectors"], rows = file.vectors, file.rows
+    if is_address(source) or (Path(source).is_file() and "collection" in describe(Path(source))):
+        parts = _parts_of_collection(source, vectors, key, code_layout)
     else:
-        layout = None if code_layout is None else code_layout.value
-        parts["codes"] = read_codes(source, layout=layout)
-        rows = RowTable(open_table(source), len(parts["codes"]))
-    parts |= {
-        "labels": rows.labels if labels is None else read_classes(labels, "--tags"),
-        "tags": rows.tags if tags is None else read_tags(tags),
-        "ids": rows.ids,
-    }
+        parts = _parts_of_file(Path(source), vectors, key, code_layout)
+    if labels is not None:
+        parts["labels"] = read_classes(labels, "--tags")
+    if tags is not None:
+        parts["tags"] = read_tags(tags)
     with handle_interrupt():
         made = Shards.create(folder, **parts, shard_size=shard_size)
     echo(f"{folder}: {str(made).strip('<>')}.")
+
+
+def _parts_of_file(
+    source: Path, vectors: bool, key: str | None, layout: CodeLayout | None
+) -> dict[str, Any]:
+    """Codes or vectors of a file, and what it says about them; mapped if the format allows."""
+    from bittern.codes import Codes
+    from bittern.inputs import RowTable, holds_codes, read_codes, read_vectors
+    from bittern.io.arrays import open_table
+
+    if vectors:
+        file = read_vectors(source, key=key)
+        rows, found = file.rows, {"vectors": file.vectors}
+    else:
+        is_ours = layout is None and source.suffix in (".npy", ".npz") and holds_codes(source)
+        name = None if layout is None else layout.value
+        codes = Codes.load(source, mmap=True) if is_ours else read_codes(source, layout=name)
+        rows, found = RowTable(open_table(source), len(codes)), {"codes": codes}
+    return {**found, "labels": rows.labels, "tags": rows.tags, "ids": rows.ids}
+
+
+def _parts_of_collection(
+    place: str, vectors: bool, key: str | None, layout: CodeLayout | None
+) -> dict[str, Any]:
+    """Codes and ids of a collection, in order of ids, and labels if every item has one."""
+    import numpy as np
+
+    from bittern import store
+
+    if vectors or key is not None or layout is not None:
+        raise InputError(
+            "shards: a collection has codes; leave out --vectors, --key and --code-layout."
+        )
+    with store.open(place, read_only=True) as collection:
+        items = collection.get(np.sort(collection.ids))
+    labels = [known.get("label") for known in items.metadata]
+    are_there = bool(labels) and all(label is not None for label in labels)
+    return {"codes": items.codes, "ids": items.ids, "labels": labels if are_there else None}
 
 
 @shards.command("encode")
@@ -117,58 +143,22 @@ def verify_shards(folder: Folder) -> None:
         raise typer.Exit(1)
 
 
-@contextmanager
-def executor_for(processes: int | None, dask: str | None) -> Iterator[Executor | None]:
-    """What runs the tasks: threads of this process (None), processes, or a cluster."""
-    from bittern.checks import check_count
+@shards.command("plan")
+def plan_shards(
+    items: Annotated[float, typer.Argument(help="Number of items, such as 1e9.")],
+    bits: Annotated[int, typer.Option(help="Bits of a code.")] = 64,
+    queries: Annotated[int, typer.Option(help="Number of queries.")] = 1000,
+    machines: Annotated[int, typer.Option(help="Number of machines.")] = 1,
+    cores: Annotated[int, typer.Option(help="Cores of each machine.")] = 1,
+    shard_size: Annotated[int, typer.Option(help="Items of a shard.")] = 1_000_000,
+) -> None:
+    """Say how long an evaluation with classes will take, and how much memory and disk it needs.
 
-    if processes is not None and dask is not None:
-        raise InputError("give --processes or --dask, not both.")
-    if processes is not None:
-        from concurrent.futures import ProcessPoolExecutor
-        from multiprocessing import get_context
+    The costs were measured on one machine; see the page on scale.
+    """
+    from bittern.scale import plan
 
-        with ProcessPoolExecutor(
-            check_count(processes, "--processes"), get_context("spawn")
-        ) as pool:
-            yield pool
-    elif dask is not None:
-        from bittern.scale.cluster import connect
-
-        with connect(dask) as executor:
-            yield executor
-    else:
-        yield None
-
-
-def count_shards(
-    queries: Path,
-    folder: Path,
-    truth: GroundTruthFiles,
-    options: CodeOptions,
-    executor: Executor | None,
-) -> TieProfile:
-    """The tie profile of a sharded database; labels, tags and vectors are in its shards."""
-    from bittern import scale
-    from bittern.inputs import has_array, read_classes, read_gains, read_tags, read_vectors
-    from bittern.relevance import Relevance
-
-    found = scale.Shards.open(folder)
-    codes = options.read(queries)
-    relevance: Any
-    if truth.relevance is not None:
-        relevance = Relevance.from_matrix(read_gains(truth.relevance))
-    elif truth.neighbours is not None:
-        vectors = read_vectors(truth.query_vectors or queries, key=truth.key)[:]
-        relevance = scale.Neighbours(vectors, truth.neighbours, truth.distance or "euclidean")
-    elif truth.has_tags or truth.graded:
-        relevance = scale.Tags(read_tags(truth.query_tags or queries), truth.graded)
-    elif truth.query_labels is not None or has_array(queries, "labels"):
-        relevance = scale.Classes(read_classes(truth.query_labels or queries, "--query-tags"))
-    else:
-        raise InputError(
-            "evaluate: there is no ground truth; give --query-labels, --query-tags, --relevance, "
-            "or --neighbours with --query-vectors; the shards have the rest."
-        )
-    partial = folder / ".partial"
-    return scale.profile(codes, found, relevance, executor=executor, partial=partial)
+    if items != int(items) or items < 1:
+        raise InputError(f"shards: the number of items must be whole and at least 1, got {items}.")
+    found = plan(int(items), bits, queries, machines, cores=cores, shard_size=shard_size)
+    echo(str(found))

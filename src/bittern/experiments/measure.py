@@ -5,11 +5,13 @@ from __future__ import annotations
 import pickle
 import platform
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from math import nan
 from pathlib import Path
@@ -25,7 +27,9 @@ from bittern.experiments.record import Record
 from bittern.experiments.run_data import Root, load_dataset, source_of
 from bittern.parallel import run_tasks
 from bittern.registry import Registration, all_registrations, register_all
+from bittern.scale.tasks import TaskLostError, submitted
 
+ONE_AT_A_TIME = threading.Lock()  # cells on one worker, which may have several threads
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "lightgbm")
 
 
@@ -55,13 +59,21 @@ class Experiment:
 
 
 def measure_all(
-    experiment: Experiment, cells: Sequence[Cell], jobs: int, threads: int
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    jobs: int,
+    threads: int,
+    executor: Executor | None = None,
 ) -> Iterator[Finished | Failed]:
     """Measure and store each cell, ``jobs`` at a time; yields each outcome as it comes.
 
     If the iterator is closed early, or on Ctrl-C, the processes end at once: a record is written
-    whole or not at all.
+    whole or not at all.  An ``executor`` measures the cells instead of processes; its workers must
+    see the folder of the records and the data.
     """
+    if executor is not None:
+        yield from _measure_elsewhere(experiment, cells, executor)
+        return
     prepare = partial(_measurer, experiment, _pickled(all_registrations()))
     with closing(run_tasks(prepare, cells, jobs, owner="run", threads=threads)) as outcomes:
         for outcome in outcomes:
@@ -69,6 +81,35 @@ def measure_all(
                 yield Failed(outcome.task, str(outcome.error))
             elif outcome.result is not None:
                 yield outcome.result
+
+
+def _measure_elsewhere(
+    experiment: Experiment, cells: Sequence[Cell], executor: Executor
+) -> Iterator[Finished | Failed]:
+    """Measure and store each cell on the workers of an executor."""
+    there = pickle.dumps((experiment, _pickled(all_registrations())))
+    tasks = {cell.name: (there, cell) for cell in cells}
+    with closing(submitted(executor, _measure_here, tasks)) as outcomes:  # type: ignore[type-var]
+        for name, outcome in outcomes:
+            if isinstance(outcome, TaskLostError):
+                yield Failed(tasks[name][1], f"its task was lost ({outcome}).")
+            else:
+                yield outcome
+
+
+def _measure_here(task: tuple[bytes, Cell]) -> Finished | Failed:
+    """Measure a cell on this worker, one at a time and with one thread, as in a process of ours."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    there, cell = task
+    with ONE_AT_A_TIME, threadpool_limits(1):
+        return _measurer_here(there)(cell)
+
+
+@lru_cache(maxsize=1)
+def _measurer_here(there: bytes) -> Callable[[Cell], Finished | Failed]:
+    """The measurer of this worker, which keeps its data until another experiment comes."""
+    return _measurer(*pickle.loads(there))
 
 
 def _pickled(registrations: list[Registration]) -> bytes:

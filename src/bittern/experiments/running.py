@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,7 @@ def run(
     wanted: Sequence[str] = (),
     search_only: bool = False,
     watcher: Watcher | None = None,
+    executor: Executor | None = None,
 ) -> Records:
     """Measure the missing trials and cells, and return all records of the folder.
 
@@ -74,7 +76,8 @@ def run(
     ``failures`` lists those that failed; the next call tries them again.  ``jobs`` is the number of
     processes, one per core by default; values do not depend on it.  ``wanted`` limits the cells, as
     in ``["method=itq", "bits=32", "run=0,1"]``, and the trials to those that these cells need.
-    ``search_only`` measures the trials alone.
+    ``search_only`` measures the trials alone.  An ``executor``, such as that of a Dask client,
+    measures instead of processes here; its workers must see the folder and the data.
     """
     checked, text = _read_protocol(protocol)
     cells = select_cells(cells_of(checked), wanted)
@@ -102,9 +105,8 @@ def run(
                 watcher.begin(waiting, n_known)
             for cell in waiting:
                 failures.pop(cell.name, None)
-            failures.update(
-                run_cells(checked, waiting, place, root=root, jobs=jobs, watcher=watcher)
-            )
+            options: dict[str, Any] = {"jobs": jobs, "watcher": watcher, "executor": executor}
+            failures.update(run_cells(checked, waiting, place, root=root, **options))
 
         done, waiting = parted(trials, place)
         if waiting:
@@ -169,17 +171,20 @@ def run_cells(
     root: Root = None,
     jobs: int | None = None,
     watcher: Watcher | None = None,
+    executor: Executor | None = None,
 ) -> dict[str, str]:
     """Measure all these cells or trials; returns the names of those that failed, and why."""
     for place in {cell.place(folder).parent for cell in cells}:
         place.mkdir(parents=True, exist_ok=True)
     cores = available_threads()
     jobs = min(cores if jobs is None else check_count(jobs, "jobs"), max(len(cells), 1))
-    experiment = Experiment(protocol, folder, None if root is None else os.fspath(root))
+    where = folder.absolute(), None if root is None else str(Path(root).absolute())
+    experiment = Experiment(protocol, *where)
     failures: dict[str, str] = {}
     done = 0
     try:
-        for outcome in measure_all(experiment, _longest_first(cells), jobs, max(1, cores // jobs)):
+        threads, ordered = max(1, cores // jobs), _longest_first(cells)
+        for outcome in measure_all(experiment, ordered, jobs, threads, executor):
             done += 1
             if isinstance(outcome, Failed):
                 failures[outcome.cell.name] = outcome.reason

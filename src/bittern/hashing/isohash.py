@@ -8,14 +8,15 @@ import numpy as np
 
 from bittern.checks import Float64Array, check_count
 from bittern.hashing.base import Rows
-from bittern.hashing.linear import LinearHasher, principal_axes
+from bittern.hashing.linear import principal_axes
+from bittern.hashing.sums import RowSums, SumHasher
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
 TOLERANCE = 1e-9  # relative difference of variances that counts as 0
 
 
-class IsoHash(LinearHasher):
+class IsoHash(SumHasher):
     r"""Rotate the principal components so that all have the same variance.
 
     With Λ the variances of the ``n_bits`` leading principal components and a their mean, find an
@@ -42,9 +43,14 @@ class IsoHash(LinearHasher):
         self.random_state = random_state
 
     def _fit(self, X: Rows, targets: Targets | None) -> None:
+        self._rotate(*principal_axes(X, self.n_bits))
+
+    def _fit_sums(self, sums: RowSums) -> None:
+        self._rotate(*sums.principal_axes(self.n_bits))
+
+    def _rotate(self, mean: Float64Array, axes: Float64Array, variances: Float64Array) -> None:
         check_count(self.n_iter, f"{self._title}: n_iter")
         rng = self._generator()
-        mean, axes, variances = principal_axes(X, self.n_bits)
         for R in lift_and_project(variances, self.n_iter, rng, f"{self._title}: rotating"):
             self._keep(mean_=mean, projection_=axes @ R)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from bittern.checks import Float64Array, check_count
 from bittern.hashing.base import Rows
-from bittern.hashing.linear import LinearHasher, principal_axes
+from bittern.hashing.linear import principal_axes
+from bittern.hashing.sums import RowSums, SumHasher
 from bittern.hashing.targets import Targets
 from bittern.progress import track
 
 
-class ITQ(LinearHasher):
+class ITQ(SumHasher):
     r"""Rotate the principal components so that taking signs loses least.
 
     For the training rows V in their ``n_bits`` leading principal components, alternate between the
@@ -46,6 +47,14 @@ class ITQ(LinearHasher):
         for R in rotations(V, self.n_bits, self.n_iter, rng, f"{self._title}: rotating"):
             self._keep(mean_=mean, projection_=axes @ R)
 
+    def _fit_sums(self, sums: RowSums) -> None:
+        check_count(self.n_iter, f"{self._title}: n_iter")
+        rng = self._generator()
+        mean, axes, variances = sums.principal_axes(self.n_bits)
+        axes = axes[:, : np.count_nonzero(variances)]
+        for R in sums.rotations(axes, self.n_bits, self.n_iter, rng, f"{self._title}: rotating"):
+            self._keep(mean_=mean, projection_=axes @ R)
+
 
 def rotations(
     V: Float64Array, n_bits: int, n_iter: int, rng: np.random.Generator, title: str
@@ -55,15 +64,35 @@ def rotations(
     V is ``(n, r)`` with r ≤ ``n_bits``.  The first R is random; each next one is the best for the
     signs of the previous one.  Ends before ``n_iter`` steps if a step changes no sign.
     """
-    R = np.linalg.qr(rng.standard_normal((n_bits, n_bits)))[0][: V.shape[1]]
-    positive = V @ R > 0
+    positive = np.empty((0, 0), np.bool_)
+
+    def product(R: Float64Array, before: Float64Array | None) -> tuple[Float64Array, bool]:
+        nonlocal positive
+        last, positive = positive, V @ R > 0
+        return V.T @ np.where(positive, 1.0, -1.0), not np.array_equal(last, positive)
+
+    return rotations_by(product, V.shape[1], n_bits, n_iter, rng, title)
+
+
+Product = Callable[[Float64Array, Float64Array | None], tuple[Float64Array, bool]]
+
+
+def rotations_by(
+    product: Product, r: int, n_bits: int, n_iter: int, rng: np.random.Generator, title: str
+) -> Iterator[Float64Array]:
+    """The same for a V that need not be in one place.
+
+    ``product(R, before)`` gives VᵀB, a sum over rows, for the signs B of VR, and whether they
+    differ from those of the rotation before, if there was one.
+    """
+    R = np.linalg.qr(rng.standard_normal((n_bits, n_bits)))[0][:r]
+    M, _ = product(R, None)
     yield R
     for _ in track(range(n_iter), title):
-        B = np.where(positive, 1.0, -1.0)
-        R = nearest_orthogonal(V.T @ B)
+        before, R = R, nearest_orthogonal(M)
         yield R
-        before, positive = positive, V @ R > 0
-        if np.array_equal(before, positive):
+        M, is_changed = product(R, before)
+        if not is_changed:
             break
 
 

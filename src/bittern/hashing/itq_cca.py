@@ -8,14 +8,15 @@ from numpy.typing import NDArray
 from bittern.checks import Float64Array, check_count, check_number
 from bittern.hashing.base import Rows
 from bittern.hashing.itq import rotations
-from bittern.hashing.linear import LinearHasher, principal_axes
+from bittern.hashing.linear import principal_axes
+from bittern.hashing.sums import RowSums, SumHasher
 from bittern.hashing.targets import Targets
 
 TARGET_REGULARISATION = 1e-4
 LEAST_CORRELATION = 1e-3  # smaller ones count as 0
 
 
-class ITQCCA(LinearHasher):
+class ITQCCA(SumHasher):
     r"""Rotate the canonical directions of rows and targets so that taking signs loses least.
 
     With X the centred training rows and Y their centred indicators (classes, tags, or, for a
@@ -60,8 +61,7 @@ class ITQCCA(LinearHasher):
 
     def _fit(self, X: Rows, targets: Targets | None) -> None:
         assert targets is not None
-        check_number(self.regularisation, f"{self._title}: regularisation", above=0)
-        check_count(self.n_iter, f"{self._title}: n_iter")
+        self._check()
         rng = self._generator()
         mean, axes, variances = principal_axes(X, min(X.shape))
         axes = axes[:, : np.count_nonzero(variances)]
@@ -73,6 +73,25 @@ class ITQCCA(LinearHasher):
         for R in rotations(V, self.n_bits, self.n_iter, rng, f"{self._title}: rotating"):
             self._keep(mean_=mean, projection_=axes @ R)
 
+    def _fit_sums(self, sums: RowSums) -> None:
+        self._check()
+        rng = self._generator()
+        mean, axes, variances = sums.principal_axes(min(sums.n, sums.dim))
+        axes = axes[:, : np.count_nonzero(variances)]
+        scale = _scales(sums.n * variances[: axes.shape[1]], self.regularisation)
+        cross, scatter = sums.target_scatters
+        W, correlations = _directions(scale, (axes * scale).T @ cross @ _whitening(scatter))
+        if len(correlations):
+            largest = W[np.abs(W).argmax(axis=0), np.arange(len(correlations))]
+            axes = axes @ (W * correlations * np.sign(largest))  # of a sign that sums cannot change
+        axes = axes[:, : self.n_bits]
+        for R in sums.rotations(axes, self.n_bits, self.n_iter, rng, f"{self._title}: rotating"):
+            self._keep(mean_=mean, projection_=axes @ R)
+
+    def _check(self) -> None:
+        check_number(self.regularisation, f"{self._title}: regularisation", above=0)
+        check_count(self.n_iter, f"{self._title}: n_iter")
+
 
 def canonical_directions(
     V: Float64Array, Y: NDArray[np.floating], regularisation: float
@@ -82,21 +101,33 @@ def canonical_directions(
     V ``(n, r)`` are principal components: centred, uncorrelated, none of them constant.
     """
     scale = equal_scales(V, regularisation)
-    left, correlations, _ = np.linalg.svd((V * scale).T @ _whitened(Y), full_matrices=False)
+    return _directions(scale, (V * scale).T @ _whitened(Y))
+
+
+def _directions(scale: Float64Array, product: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Directions and correlations from the covariance of scaled components and white targets."""
+    left, correlations, _ = np.linalg.svd(product, full_matrices=False)
     k = int((correlations > LEAST_CORRELATION).sum())
     return scale[:, None] * left[:, :k], correlations[:k]
 
 
 def equal_scales(V: Float64Array, regularisation: float) -> Float64Array:
     """Factors that make the sum of squares of each column 1, but for the regularisation."""
-    squares = (V**2).sum(axis=0)
+    return _scales((V**2).sum(axis=0), regularisation)
+
+
+def _scales(squares: Float64Array, regularisation: float) -> Float64Array:
     return 1 / np.sqrt(squares + regularisation * squares.mean()) if len(squares) else squares
 
 
 def _whitened(Y: NDArray[np.floating]) -> Float64Array:
     """Centred indicators times the inverse square root of their regularised covariance."""
     centred = Y - Y.mean(axis=0, dtype=np.float64)
-    values, vectors = np.linalg.eigh(centred.T @ centred)
+    return centred @ _whitening(centred.T @ centred)
+
+
+def _whitening(scatter: Float64Array) -> Float64Array:
+    """The inverse square root of the regularised covariance of indicators."""
+    values, vectors = np.linalg.eigh(scatter)
     values = np.maximum(values, 0) + TARGET_REGULARISATION * values.mean()
-    roots = np.sqrt(np.where(values > 0, values, 1))
-    return centred @ (vectors / roots)
+    return vectors / np.sqrt(np.where(values > 0, values, 1))

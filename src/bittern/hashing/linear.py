@@ -111,19 +111,39 @@ def principal_axes(X: Rows, n: int) -> tuple[Float64Array, Float64Array, Float64
     If the rows vary in fewer directions than n, the rest are zero, with variance 0.
     """
     import scipy.linalg
-    from sklearn.utils.extmath import svd_flip
 
     mean = X.mean(axis=0, dtype=np.float64)
     centred = X - mean
-    axes, variances = np.zeros((X.shape[1], n)), np.zeros(n)
+    eps = float(np.finfo(X.dtype).eps)
     if X.shape[0] >= X.shape[1]:
-        values, vectors = scipy.linalg.eigh(centred.T @ centred)
-        values, vectors = values[::-1], vectors[:, ::-1].T
-    else:
-        _, singular, vectors = scipy.linalg.svd(centred, full_matrices=False)
-        values = singular**2
+        return mean, *axes_of_scatter(centred.T @ centred, len(X), n, eps)
+    _, singular, vectors = scipy.linalg.svd(centred, full_matrices=False)
+    return mean, *_leading(singular**2, vectors, len(X), n, eps)
+
+
+def axes_of_scatter(
+    scatter: Float64Array, n_rows: int, n: int, eps: float
+) -> tuple[Float64Array, Float64Array]:
+    """The n directions of largest variance ``(dim, n)``, and the variances, from a sum over rows.
+
+    ``scatter`` is the sum of ``(x - mean) (x - mean)ᵀ``, ``eps`` the precision of the rows.
+    """
+    import scipy.linalg
+
+    values, vectors = scipy.linalg.eigh(scatter)
+    return _leading(values[::-1], vectors[:, ::-1].T, n_rows, n, eps)
+
+
+def _leading(
+    values: Float64Array, vectors: Float64Array, n_rows: int, n: int, eps: float
+) -> tuple[Float64Array, Float64Array]:
+    """The first n axes, of settled sign, and their variances; zero where rows do not vary."""
+    from sklearn.utils.extmath import svd_flip
+
+    dim = vectors.shape[1]
+    axes, variances = np.zeros((dim, n)), np.zeros(n)
     _, vectors = svd_flip(None, vectors, u_based_decision=False)
-    real = int((values > values[0] * X.shape[1] * np.finfo(X.dtype).eps).sum())
+    real = int((values > values[0] * dim * eps).sum())
     r = min(n, real) if values[0] > 0 else 0
-    axes[:, :r], variances[:r] = vectors[:r].T, values[:r] / len(X)
-    return mean, axes, variances
+    axes[:, :r], variances[:r] = vectors[:r].T, values[:r] / n_rows
+    return axes, variances

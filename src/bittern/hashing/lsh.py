@@ -6,12 +6,13 @@ import numpy as np
 
 from bittern.checks import Float64Array, check_number
 from bittern.hashing.base import Bits, Hasher, Rows
-from bittern.hashing.linear import SLACK, LinearHasher
+from bittern.hashing.linear import SLACK
+from bittern.hashing.sums import RowSums, SumHasher
 from bittern.hashing.targets import Targets
 from bittern.io.onnx_graph import OnnxGraph
 
 
-class LSH(LinearHasher):
+class LSH(SumHasher):
     r"""Random hyperplanes: bit k of x is 1 if :math:`w_k^\top (x - \bar x) > 0`, w normal.
 
     Two rows at angle θ, seen from the mean of the training rows, differ in a bit with probability
@@ -28,9 +29,13 @@ class LSH(LinearHasher):
         self.random_state = random_state
 
     def _fit(self, X: Rows, targets: Targets | None) -> None:
-        dim = X.shape[1]
-        mean = X.mean(axis=0, dtype=np.float64) if self.centre else np.zeros(dim)
-        projection = self._generator().standard_normal((dim, self.n_bits))
+        self._draw(X.mean(axis=0, dtype=np.float64) if self.centre else np.zeros(X.shape[1]))
+
+    def _fit_sums(self, sums: RowSums) -> None:
+        self._draw(sums.mean if self.centre else np.zeros(sums.dim))
+
+    def _draw(self, mean: Float64Array) -> None:
+        projection = self._generator().standard_normal((len(mean), self.n_bits))
         self._keep(mean_=mean, projection_=projection)
 
 

@@ -48,6 +48,7 @@ def write(
         "kind": kind,
         "n_bits": items.n_bits,
         "next_id": items.next_id,
+        "ids_ascend": items.are_ascending,
         "settings": settings,
     }
     arrays: dict[str, NDArray[Any]] = {HEAD: np.frombuffer(json.dumps(head).encode(), np.uint8)}
@@ -71,7 +72,7 @@ def read(path: str | os.PathLike[str], *, mmap: bool) -> StoredIndex:
         check_version(source, head.get("version"), VERSION)
         arrays = {name: _read(array, mmap) for name, array in stored.items() if name != HEAD}
         with restoring(source):
-            items = _items(head, arrays.pop("words"), arrays.pop("ids"))
+            items = _items(head, arrays.pop("words"), arrays.pop("ids"), mmap)
         built = {name.removeprefix(BUILT): array for name, array in arrays.items()}
         return StoredIndex(str(head["kind"]), dict(head["settings"]), items, built)
 
@@ -86,10 +87,14 @@ def restoring(path: str | os.PathLike[str]) -> Iterator[None]:
             raise FileError(f"{path}: not a readable index ({error}).") from error
 
 
-def _items(head: dict[str, Any], words: NDArray[Any], ids: NDArray[Any]) -> IndexedItems:
+def _items(
+    head: dict[str, Any], words: NDArray[Any], ids: NDArray[Any], mmap: bool
+) -> IndexedItems:
+    """The items; if mapped, ids are not read to see that they ascend, as the file says."""
     items = IndexedItems()
     if head["n_bits"]:
-        items.adopt(Codes(words, head["n_bits"]), ids, "the file")
+        is_known = mmap and head.get("ids_ascend") is True
+        items.adopt(Codes(words, head["n_bits"]), ids, "the file", is_known=is_known)
     items.next_id = max(items.next_id, int(head["next_id"]))
     return items
 

@@ -75,6 +75,11 @@ class IndexedItems:
         return self._ids.take(rows)
 
     @property
+    def are_ascending(self) -> bool:
+        """Whether the ids ascend in the order of rows."""
+        return self._are_ascending
+
+    @property
     def alive(self) -> NDArray[np.bool_] | None:
         """Which rows are not removed; None if none is removed."""
         return None if self._dead is None else ~self._dead[: self.n_rows]
@@ -102,9 +107,13 @@ class IndexedItems:
         self.n_alive += len(codes)
         self.next_id = max(self.next_id, int(new.max(initial=-1)) + 1)
 
-    def adopt(self, codes: Rows, ids: NDArray[Any], owner: str) -> None:
-        """Use the first rows in place, on disk or in memory, if their ids ascend."""
-        if ids.dtype != np.int64 or ids.shape != (len(codes),) or not _ascend(ids):
+    def adopt(self, codes: Rows, ids: NDArray[Any], owner: str, *, is_known: bool = False) -> None:
+        """Use the first rows in place, on disk or in memory, if their ids ascend.
+
+        If that ``is_known``, the ids are not read.
+        """
+        fits = ids.dtype == np.int64 and ids.shape == (len(codes),)
+        if not fits or not (is_known or _ascend(ids)):
             self.append(codes, ids, owner)
             return
         self.n_bits, self.n_alive = codes.n_bits, len(codes)

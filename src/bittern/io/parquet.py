@@ -30,6 +30,9 @@ def _entry(path: Path, name: str, kind: Any, n_rows: int) -> NamedArray:
     """A column: numbers, text, or rows of numbers of the same length."""
     from pyarrow import types
 
+    if types.is_fixed_size_binary(kind):
+        shape = n_rows, kind.byte_width
+        return NamedArray(name, shape, "uint8", "numbers", True, partial(_bytes, path, name))
     is_rows = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     inner = kind.value_type if is_rows else kind
     is_number = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)
@@ -83,6 +86,17 @@ def _rows(path: Path, name: str) -> NDArray[Any]:
             )
         numbers: NDArray[Any] = flat.to_numpy(zero_copy_only=False)
         return numbers.reshape(len(rows), width)
+
+
+def _bytes(path: Path, name: str) -> NDArray[np.uint8]:
+    """Values of one number of bytes as a 2-D array."""
+    values = _chunk(path, name)
+    if values.null_count:
+        raise FileError(f"{path}: '{name}' must have no missing values.")
+    width = values.type.byte_width
+    first = values.offset * width
+    flat = np.frombuffer(values.buffers()[1] or b"", np.uint8)
+    return flat[first : first + len(values) * width].reshape(len(values), width)
 
 
 def _column(path: Path, name: str) -> NDArray[Any]:

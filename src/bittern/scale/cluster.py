@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -20,5 +21,17 @@ def connect(address: str) -> Iterator[Executor]:
         client = distributed.Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TimeoutError) as error:
         raise BitternError(f"{address}: no Dask scheduler answers there ({error}).") from error
-    with client:
-        yield client.get_executor(retries=2)
+    with client, _quiet():
+        yield client.get_executor(retries=2, pure=False)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask from logging what is raised as an error of ours, such as a scheduler that ended."""
+    logger = logging.getLogger("distributed.client")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

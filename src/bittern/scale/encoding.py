@@ -10,7 +10,8 @@ from bittern.codes import Codes
 from bittern.errors import BitternError, InputError
 from bittern.hashing import load
 from bittern.io.files import checksum, existing_file
-from bittern.scale.shards import Shard, Shards, StoredFile, write_part
+from bittern.scale.shard import Shard, StoredFile, write_part
+from bittern.scale.shards import Shards
 from bittern.scale.tasks import Runner
 
 ROWS = 1 << 14  # encoded at a time

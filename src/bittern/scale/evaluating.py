@@ -17,7 +17,8 @@ from bittern.metrics import evaluate as evaluate_profile
 from bittern.metrics.scores import Names
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
-from bittern.scale.shards import Shard, Shards
+from bittern.scale.shard import Shard
+from bittern.scale.shards import Shards
 from bittern.scale.tasks import Runner
 from bittern.scale.truth import ShardTruth, Whole
 
@@ -56,7 +57,7 @@ def profile(
     """The tie profile of a sharded database: the sum of those of its shards."""
     check_type(queries, Codes, "scale: queries")
     opened = check_codes(Shards.open(shards), queries)
-    truth = _truth(relevance, opened, len(queries)).prepare(opened, run := Runner(executor))
+    truth = truth_of(relevance, opened, len(queries)).prepare(opened, run := Runner(executor))
     kept = _Partial.of(partial, queries, truth)
     total: TieProfile | None = None
     tasks: dict[str, Task] = {}
@@ -64,10 +65,9 @@ def profile(
         if (found := kept.load(shard)) is not None:
             total = found if total is None else total + found
         else:
-            threads = None if executor is None else 1
-            tasks[shard.name] = queries, shard, truth.part(shard), threads
+            tasks[shard.name] = queries, shard, truth.part(shard), run.n_threads
     by_name = {shard.name: shard for shard in opened}
-    for name, counted in run(_profile_of, tasks, "count"):
+    for name, counted in run(_profile_of, tasks, "count", pairs_of(queries, opened)):
         kept.save(by_name[name], counted)
         total = counted if total is None else total + counted
     kept.remove()
@@ -90,7 +90,13 @@ def check_codes(shards: Shards, queries: Codes) -> Shards:
     return shards
 
 
-def _truth(relevance: Relevance | ShardTruth, shards: Shards, n_queries: int) -> ShardTruth:
+def pairs_of(queries: Codes, shards: Shards) -> dict[str, int]:
+    """How many pairs of a query and an item each shard has."""
+    return {shard.name: len(queries) * shard.n for shard in shards}
+
+
+def truth_of(relevance: Relevance | ShardTruth, shards: Shards, n_queries: int) -> ShardTruth:
+    """The ground truth, if it is for these queries and shards."""
     if isinstance(relevance, ShardTruth):
         return relevance
     check_type(relevance, Relevance, "scale: relevance")

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,119 +22,14 @@ from bittern.checks import (
 )
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError
-from bittern.io.code_files import write as write_codes
-from bittern.io.files import (
-    atomic_write,
-    check_version,
-    checksum,
-    make_folder,
-    reading,
-    write_text,
-)
-from bittern.io.npz import stored_array
+from bittern.io.files import check_version, make_folder, reading, write_text
+from bittern.io.locks import locked
 from bittern.progress import track
+from bittern.scale.shard import PARTS, Shard, StoredFile, write_part
 
 MANIFEST = "shards.json"
 VERSION = 1
 SIZE = 1_000_000  # items of a shard, unless given
-PARTS = ("codes", "labels", "tags", "vectors", "ids")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """One file of a shard: its length and SHA-256."""
-
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """Items ``start … stop - 1`` of a sharded database; arrays are mapped when they are asked for.
-
-    It is small and holds paths only, so it can be sent to another process or machine that sees the
-    same folder.
-    """
-
-    folder: Path
-    name: str
-    start: int
-    n: int
-    files: dict[str, StoredFile]
-
-    @property
-    def stop(self) -> int:
-        """The position after its last item."""
-        return self.start + self.n
-
-    def path(self, part: str) -> Path:
-        """The file of one of its parts."""
-        return self.folder / f"{self.name}.{part}.npy"
-
-    @property
-    def codes(self) -> Codes:
-        """The codes of its items."""
-        return Codes.load(self._checked("codes"), mmap=True)
-
-    @property
-    def tags(self) -> NDArray[np.bool_]:
-        """Multi-hot tags of its items, ``(n, n_tags)``."""
-        return Codes.load(self._checked("tags"), mmap=True).to_bits()
-
-    @property
-    def labels(self) -> NDArray[Any]:
-        """The class of each item."""
-        return stored_array(self._checked("labels"), "").read()
-
-    @property
-    def vectors(self) -> NDArray[Any]:
-        """The vectors of its items, ``(n, dim)``."""
-        return stored_array(self._checked("vectors"), "").read()
-
-    @property
-    def ids(self) -> NDArray[np.int64]:
-        """The id of each item, ascending; positions in the whole database if none are stored."""
-        if "ids" not in self.files:
-            return np.arange(self.start, self.stop)
-        return stored_array(self._checked("ids"), "").read()
-
-    def verify(self) -> list[str]:
-        """What is wrong with its files, one sentence each."""
-        return [problem for part in self.files if (problem := self._problem(part)) is not None]
-
-    def _checked(self, part: str) -> Path:
-        """The file of a part, read once by this process to compare its checksum."""
-        if part not in self.files:
-            raise InputError(
-                f"{self.folder}: shard {self.name} has no {part}; it has {', '.join(self.files)}."
-            )
-        if (problem := self._problem(part)) is not None:
-            raise FileError(problem)
-        return self.path(part)
-
-    def _problem(self, part: str) -> str | None:
-        path, stored = self.path(part), self.files[part]
-        try:
-            status = path.stat()
-        except OSError as error:
-            return f"{path}: shard {self.name} cannot be read ({error.strerror})."
-        if status.st_size != stored.bytes:
-            return (
-                f"{path}: shard {self.name} should have {stored.bytes:,} bytes of {part}, "
-                f"but the file has {status.st_size:,}."
-            )
-        try:
-            found = _checksum(path, status.st_size, status.st_mtime_ns)
-        except OSError as error:
-            return f"{path}: shard {self.name} cannot be read ({error.strerror})."
-        if found != stored.sha256:
-            return f"{path}: the {part} of shard {self.name} are damaged (their checksum differs)."
-        return None
-
-
-@lru_cache(maxsize=1 << 16)
-def _checksum(path: Path, size: int, changed: int) -> str:
-    return checksum(path)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,10 +86,15 @@ class Shards:
         n = len(next(iter(parts.values())))
         size = check_count(shard_size, "Shards: shard_size")
         target = make_folder(Path(folder).resolve())
-        begun = cls._begun(target, parts, n, size)
-        for start in track(range(begun.n_items, n, size), "write shards"):
-            rows = slice(start, min(n, start + size))
-            begun = begun._with(_written(target, len(begun.shards), rows, parts), n)
+        with locked(target / ".lock", wait=False) as is_ours:
+            if not is_ours:
+                raise InputError(f"{target}: another process writes it; wait for it.")
+            begun = cls._begun(target, parts, n, size)
+            for leftover in target.glob(".*.tmp"):  # of a killed process
+                leftover.unlink()
+            for start in track(range(begun.n_items, n, size), "write shards"):
+                rows = slice(start, min(n, start + size))
+                begun = begun._with(_written(target, len(begun.shards), rows, parts), n)
         return begun
 
     @property
@@ -312,16 +211,6 @@ class Shards:
                 tuple(shards),
                 dict(manifest["made_by"]),
             )
-
-
-def write_part(path: Path, part: str, values: Any) -> StoredFile:
-    """Write one file of a shard, whole or not at all."""
-    if part in ("codes", "tags"):
-        write_codes(path, values.words, values.n_bits)
-    else:
-        with atomic_write(path) as file:
-            np.lib.format.write_array(file, np.ascontiguousarray(values), allow_pickle=False)
-    return StoredFile(path.stat().st_size, checksum(path))
 
 
 def _written(folder: Path, number: int, rows: slice, parts: Mapping[str, Any]) -> Shard:

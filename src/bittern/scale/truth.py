@@ -16,7 +16,8 @@ from bittern.errors import InputError
 from bittern.relevance import Relevance
 from bittern.relevance.neighbours import nearest_pairs
 from bittern.relevance.sparse import SparseRelevance
-from bittern.scale.shards import Shard, Shards
+from bittern.scale.shard import Shard
+from bittern.scale.shards import Shards
 from bittern.scale.tasks import Runner
 
 
