@@ -7,7 +7,8 @@
 A trial is a format and a number: the same number always makes the same damage.  It ends well if the
 file is refused by one of our own errors in a short sentence, or accepted.  It ends badly if another
 exception escapes, the process dies, takes more than LIMIT seconds of processor time, or needs more
-than MOST_MEMORY bytes.  Each bad trial is a finding: its file goes to ``--findings``.
+than MOST_MEMORY bytes; or if a file of ours, which has checksums, gives another answer in silence.
+Each bad trial is a finding: its file goes to ``--findings``.
 """
 
 import argparse
@@ -32,7 +33,7 @@ MOST_MEMORY = 512 << 20  # bytes that a file of a few kilobytes may take on top
 ADDRESSES = 6 << 30  # bytes of address space, far above what imports take
 LONGEST = 1500  # characters of an error message
 GOOD = ("refused", "accepted", "changed")
-BAD = ("wrong exception", "crash", "hang", "memory")
+BAD = ("silence", "wrong exception", "crash", "hang", "memory")
 COLUMNS = ("format", "trials", "refused", "accepted", "changed", *BAD)
 MEMORY_ERROR = "not enough memory"
 
@@ -41,7 +42,7 @@ class Worker:
     """A process that makes trials until it dies."""
 
     def __init__(self, seeds):
-        self.log = tempfile.TemporaryFile()
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the worker)
         self.process = subprocess.Popen(
             [sys.executable, __file__, "--work", str(seeds)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
@@ -68,9 +69,11 @@ class Worker:
 
     @property
     def is_gone(self):
+        """Whether it has died."""
         return self.process.poll() is not None
 
     def stop(self):
+        """Kill it."""
         self.process.kill()
         self.process.wait()
 
@@ -106,24 +109,36 @@ class Tally:
         self.folder = findings
 
     def add(self, name, number, outcome, sentence, seeds):
+        """Count a trial; the first of a kind that ended badly is kept and told."""
         self.counts.setdefault(name, Counter())[outcome] += 1
         if outcome in BAD:
             kind = re.sub(r"0x[0-9a-f]+|\d+", "#", sentence)[:160]
             if (name, outcome, kind) not in self.findings:
                 self.findings[name, outcome, kind] = (number, sentence)
+                sys.stderr.write(f"{outcome}: {name}, trial {number}: {sentence}\n")
                 if self.folder is not None:
                     _keep(self.folder, name, number, seeds)
 
     def table(self):
         """A Markdown table, with the sum in its last line."""
         rows = [
-            (name, sum(c.values()), *(c[o] for o in (*GOOD, *BAD))) for name, c in self.counts.items()
+            (name, sum(c.values()), *(c[o] for o in (*GOOD, *BAD)))
+            for name, c in self.counts.items()
         ]
         rows.append(("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])))
         lines = ["| " + " | ".join(COLUMNS) + " |", "|---" + "|---:" * (len(COLUMNS) - 1) + "|"]
-        return "\n".join([*lines, *("| " + " | ".join(f"{v:,}" if isinstance(v, int) else v for v in r) + " |" for r in rows)])
+        return "\n".join(
+            [
+                *lines,
+                *(
+                    "| " + " | ".join(f"{v:,}" if isinstance(v, int) else v for v in r) + " |"
+                    for r in rows
+                ),
+            ]
+        )
 
     def listed(self):
+        """The findings, one line each."""
         return [
             f"{outcome}: {name}, trial {number}: {sentence}"
             for (name, outcome, _), (number, sentence) in self.findings.items()
@@ -152,7 +167,7 @@ def _keep(folder, name, number, seeds):
 
     folder.mkdir(parents=True, exist_ok=True)
     one = formats.FORMATS[name]
-    content = damaged(one, number, seed_of(one, seeds))
+    content, _ = damaged(one, number, seed_of(one, seeds))
     (folder / file_name(one, number)).write_bytes(content)
 
 
@@ -176,7 +191,7 @@ def seed_of(one, seeds):
 
 
 def damaged(one, number, folder):
-    """The bytes of the damaged file of a trial."""
+    """The bytes of the damaged file of a trial, and whether its structure was not looked at."""
     import mutations
 
     sound = (folder / f"seed{one.ending}").read_bytes()
@@ -202,11 +217,19 @@ def read_file(one, content, folder, scratch):
     except BitternError as error:
         outcome, sentence = "refused", str(error)
         if len(sentence) > LONGEST:
-            outcome, sentence = "wrong exception", f"a message of {len(sentence)} characters: {sentence[:200]}"
+            outcome, sentence = (
+                "wrong exception",
+                f"a message of {len(sentence)} characters: {sentence[:200]}",
+            )
     except Exception as error:
-        last = [f for f in traceback.extract_tb(error.__traceback__) if "bittern" in f.filename][-1:]
+        last = [f for f in traceback.extract_tb(error.__traceback__) if "bittern" in f.filename][
+            -1:
+        ]
         where = "".join(f"{f.filename.rpartition('bittern/')[2]}:{f.lineno}" for f in last)
-        outcome, sentence = "wrong exception", f"{where}: {type(error).__name__}: {str(error)[:200]}"
+        outcome, sentence = (
+            "wrong exception",
+            f"{where}: {type(error).__name__}: {str(error)[:200]}",
+        )
     if _peak() - before > MOST_MEMORY:
         outcome, sentence = "memory", f"{(_peak() - before) >> 20} MB: {sentence[:200]}"
     return outcome, sentence
@@ -242,16 +265,23 @@ def work(seeds):
                 sound = (seed / f"seed{one.ending}").read_bytes()
                 expected[name] = read_file(one, sound, seed, scratch)
                 if expected[name][0] != "accepted":
-                    print(json.dumps(("wrong exception", f"the seed itself: {expected[name][1]}")), file=answers, flush=True)
+                    print(
+                        json.dumps(("wrong exception", f"the seed itself: {expected[name][1]}")),
+                        file=answers,
+                        flush=True,
+                    )
                     continue
-            outcome, sentence = read_file(one, damaged(one, number, seed), seed, scratch)
+            content, is_raw = damaged(one, number, seed)
+            outcome, sentence = read_file(one, content, seed, scratch)
             if outcome == "accepted" and sentence != expected[name][1]:
-                outcome = "changed"
+                outcome = "silence" if is_raw and one.is_ours else "changed"
             print(json.dumps((outcome, sentence)), file=answers, flush=True)
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/fuzz", description="Attack the readers of files.")
+    parser = argparse.ArgumentParser(
+        prog="scripts/fuzz", description="Attack the readers of files."
+    )
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--format", action="append", help="only formats whose name has this in it")
     parser.add_argument("--start", type=int, default=1_000_000, help="number of the first trial")
@@ -270,9 +300,7 @@ def main():
         tally = Tally(given.findings)
         with contextlib.suppress(KeyboardInterrupt):
             attack(names, seeds, 10**9, tally, 60 * given.minutes, given.start)
-    print(tally.table())
-    for line in tally.listed():
-        print(line)
+    sys.stdout.write("\n".join([tally.table(), *tally.listed()]) + "\n")
     return 1 if tally.findings else 0
 
 
@@ -280,8 +308,8 @@ def one_trial(one, number):
     with tempfile.TemporaryDirectory() as folder:
         seed = seed_of(one, Path(folder, "seeds"))
         path = seed / f"seed{one.ending}"
-        path.write_bytes(damaged(one, number, seed))
-        print(repr(one.read(path))[:500])
+        path.write_bytes(damaged(one, number, seed)[0])
+        sys.stdout.write(repr(one.read(path))[:500] + "\n")
     return 0
 
 

@@ -92,7 +92,13 @@ def _read_any_codes(path):
 add("codes.npz", "npz", ".npz", lambda p: CODES.save(p), bt.Codes.load, is_ours=True)
 add("codes.npy", "npy", ".npy", lambda p: CODES.save(p), bt.Codes.load)
 add("codes mapped", "npz", ".npz", CODES.save, lambda p: bt.Codes.load(p, mmap=True)[:].to_bits())
-add("bits.npz", "npz", ".npz", lambda p: np.savez(p, codes=CODES.to_bits(), labels=Y), _read_any_codes)
+add(
+    "bits.npz",
+    "npz",
+    ".npz",
+    lambda p: np.savez(p, codes=CODES.to_bits(), labels=Y),
+    _read_any_codes,
+)
 add("bits.npy", "npy", ".npy", lambda p: np.save(p, CODES.to_packed()), _read_any_codes)
 
 
@@ -104,7 +110,10 @@ def _use_vectors(path):
 
 
 def _write_csv(path):
-    rows = [",".join(map(str, row)) + f",{y},name{i}" for i, (row, y) in enumerate(zip(X, Y))]
+    rows = [
+        ",".join(map(str, row)) + f",{y},name{i}"
+        for i, (row, y) in enumerate(zip(X, Y, strict=True))
+    ]
     head = ",".join(f"x{i}" for i in range(DIM)) + ",label,id"
     path.write_text("\n".join([head, *rows]) + "\n")
 
@@ -122,7 +131,10 @@ def _write_parquet(path):
     import pyarrow
     import pyarrow.parquet
 
-    columns = {f"x{i}": X[:, i] for i in range(DIM)} | {"label": Y, "id": [f"n{i}" for i in range(N)]}
+    columns = {f"x{i}": X[:, i] for i in range(DIM)} | {
+        "label": Y,
+        "id": [f"n{i}" for i in range(N)],
+    }
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
 
 
@@ -172,8 +184,9 @@ def _use_dataset(path):
 
 def _dataset_file(path):
     np.savez(
-        path, vectors=X, labels=np.array(["a", "b", "c"])[Y], tags=TAGS, ids=[f"n{i}" for i in range(N)],
-        texts=[f"text {i}" for i in range(N)], tag_names=list("abcd"),
+        path, vectors=X, labels=np.array(["a", "b", "c"])[Y], tags=TAGS,
+        ids=[f"n{i}" for i in range(N)], texts=[f"text {i}" for i in range(N)],
+        tag_names=list("abcd"),
     )  # fmt: skip
 
 
@@ -234,7 +247,9 @@ add("labels.npy", "npy", ".npy", lambda p: np.save(p, np.array(["a", "b", "é"])
 def _write_run(path):
     lines = [f"q{q} Q0 d{d} {r} {10 - r} tag" for q in range(4) for r, d in enumerate((3, 1, 4, 2))]
     path.write_text("\n".join(lines) + "\n")
-    path.with_name("qrels").write_text("\n".join(f"q{q} 0 d{q % 5} {q % 3}" for q in range(5)) + "\n")
+    path.with_name("qrels").write_text(
+        "\n".join(f"q{q} 0 d{q % 5} {q % 3}" for q in range(5)) + "\n"
+    )
 
 
 def _use_run(path):
@@ -270,7 +285,14 @@ def _use_profile(path):
 
 
 add("profile", "npz", ".npz", lambda p: _profile().save(p), _use_profile, is_ours=True)
-add("profile of distances", "npz", ".npz", lambda p: _real_profile().save(p), _use_profile, is_ours=True)
+add(
+    "profile of distances",
+    "npz",
+    ".npz",
+    lambda p: _real_profile().save(p),
+    _use_profile,
+    is_ours=True,
+)
 
 
 def _index_formats():
@@ -306,6 +328,10 @@ def _use_hasher(path):
     return found.encode(rows)
 
 
+def _use_pairs(path):
+    return bt.hashing.load(path).encode(images=X[:5])
+
+
 def _hasher_formats():
     from bittern.hashing import HASHERS
 
@@ -326,7 +352,7 @@ def _hasher_formats():
             kind(n_bits=4, random_state=0).fit(X, X[:, ::-1].copy(), Y).save(path)
 
         add(f"model ({name})", "npz", ".npz", make_pairs,
-            lambda p: bt.hashing.load(p).encode(images=X[:5]), is_ours=True, short=False)  # fmt: skip
+            _use_pairs, is_ours=True, short=False)  # fmt: skip
 
 
 _hasher_formats()
@@ -359,7 +385,8 @@ def _quantiser_formats():
             stored = found.encode(rows)
             return stored.bytes, found.distances(rows, stored)
 
-        add(f"quantiser ({name})", "npz", ".npz", make, use, is_ours=True, short=name == "rabitq")
+        short = name in ("rabitq", "sign")
+        add(f"quantiser ({name})", "npz", ".npz", make, use, is_ours=True, short=short)
 
 
 _quantiser_formats()
@@ -386,7 +413,9 @@ def _rabitq(path):
     quantiser.save(path.with_name("quantiser.npz"))
     from bittern.index.rabitq_files import write_faiss_rabitq
 
-    write_faiss_rabitq(path, bt.QuantisedIndex(quantiser, quantiser.encode(X), ids=np.arange(N) * 3))
+    write_faiss_rabitq(
+        path, bt.QuantisedIndex(quantiser, quantiser.encode(X), ids=np.arange(N) * 3)
+    )
 
 
 def _use_rabitq(path):
@@ -401,7 +430,13 @@ add("FAISS RaBitQ", "", ".faiss", _rabitq, _use_rabitq)
 
 
 def _exchange_formats():
-    endings = {"faiss": "", "pgvector": "text", "pgvector-copy": "", "sqlite-vec": "", "usearch": ""}
+    endings = {
+        "faiss": "",
+        "pgvector": "text",
+        "pgvector-copy": "",
+        "sqlite-vec": "",
+        "usearch": "",
+    }
     endings |= {"vespa": "jsonl", "parquet": "", "arrow": "", "ubinary": "npy", "binary": "npy"}
     for kind, inside in endings.items():
         has_ids = kind not in ("ubinary", "binary")
@@ -578,7 +613,7 @@ def _use_split(path):
 def _manifest(path):
     (path.parent / "a.png").write_bytes(b"x")
     (path.parent / "b.png").write_bytes(b"y")
-    path.write_text("path,label,tags,text\na.png,cat,big;red,one cat\nb.png,dog,small,\"a, dog\"\n")
+    path.write_text('path,label,tags,text\na.png,cat,big;red,one cat\nb.png,dog,small,"a, dog"\n')
 
 
 def _use_manifest(path):
@@ -747,11 +782,20 @@ def _answers(found):
 def _write_to_collection(path):
     with bt.store.open(path) as found:
         before = _answers(found)
-        found.add(bt.Codes.from_bits(np.zeros((2, found.n_bits), bool)), metadata=[{"n": 1}, {"n": 2}])
+        found.add(
+            bt.Codes.from_bits(np.zeros((2, found.n_bits), bool)), metadata=[{"n": 1}, {"n": 2}]
+        )
         found.delete([0])
         return before, _answers(found)
 
 
 add("collection", "", ".bittern", _collection, _use_collection, is_ours=True, short=False)
-add("collection, written to", "", ".bittern", _collection, _write_to_collection, is_ours=True, short=False)
-
+add(
+    "collection, written to",
+    "",
+    ".bittern",
+    _collection,
+    _write_to_collection,
+    is_ours=True,
+    short=False,
+)

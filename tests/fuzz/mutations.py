@@ -1,7 +1,7 @@
 """Damage to files: bits, lengths and pieces of any file, and the insides of those with structure.
 
-A structural change keeps the file well-formed (the checksums of a zip file are right again), so that
-it passes the first guards and reaches what lies behind them.
+A structural change keeps the file well-formed (the checksums of a zip file are right again), so
+that it passes the first guards and reaches what lies behind them.
 """
 
 import gzip
@@ -25,15 +25,19 @@ WORDS = ("nan", "-1", "1e999", "99999999999999999999", "", '"', "[[", "true", "\
 
 
 def mutated(content, kind, rng):
-    """The bytes of a file, changed once or a few times; ``kind`` says what is inside."""
-    inside = INSIDE.get(kind)
-    for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        change = inside if inside and rng.random() < 0.6 else rng.choice(ANY)
+    """The bytes of a file, changed once or a few times, and whether only as bytes.
+
+    ``kind`` says what is inside.
+    """
+    inside, n = INSIDE.get(kind), rng.choice((1, 1, 1, 2, 4))
+    is_raw = inside is None or rng.random() < 0.4
+    for _ in range(n):
+        change = inside if inside and not is_raw else rng.choice(ANY)
         try:
             content = change(content, rng)
         except Exception:  # it is too damaged already for a change that keeps the structure
             content = rng.choice(ANY)(content, rng)
-    return content
+    return content, is_raw
 
 
 def _place(content, rng):
@@ -86,7 +90,13 @@ def blank(content, rng):
 def swap(content, rng):
     a, b = sorted((_place(content, rng), _place(content, rng)))
     n = rng.choice((4, 8, 64))
-    return content[:a] + content[b : b + n] + content[a + n : b] + content[a : a + n] + content[b + n :]
+    return (
+        content[:a]
+        + content[b : b + n]
+        + content[a + n : b]
+        + content[a : a + n]
+        + content[b + n :]
+    )
 
 
 ANY = (flip_bits, flip_bits, set_number, set_number, cut, lengthen, remove, repeat, blank, swap)
@@ -180,13 +190,18 @@ def change_zip(content, rng):
     name, inner = members[at]
     how = rng.random()
     if how < 0.6:
-        members[at] = (name, change_array(inner, rng) if name.endswith(".npy") else rng.choice(ANY)(inner, rng))
+        members[at] = (
+            name,
+            change_array(inner, rng) if name.endswith(".npy") else rng.choice(ANY)(inner, rng),
+        )
     elif how < 0.7:
         del members[at]
     elif how < 0.75:
         members.append((name, inner))
     elif how < 0.85:
-        other = rng.choice((name.removesuffix(".npy"), "x.npy", name + ".npy", rng.choice(members)[0]))
+        other = rng.choice(
+            (name.removesuffix(".npy"), "x.npy", name + ".npy", rng.choice(members)[0])
+        )
         members[at] = (other, inner)
     elif how < 0.9:
         members[at] = (name, rng.choice((b"", b"text", inner[:20], b"\x93NUMPY")))
@@ -225,7 +240,9 @@ def change_json(content, rng):
     elif rng.random() < 0.2:
         holder[key] = rng.choice([one[0][one[1]] for one in places])
     elif isinstance(holder[key], int | float) and rng.random() < 0.5:
-        holder[key] = rng.choice((holder[key] + 1, -holder[key], holder[key] * 1000, holder[key] / 3))
+        holder[key] = rng.choice(
+            (holder[key] + 1, -holder[key], holder[key] * 1000, holder[key] / 3)
+        )
     else:
         holder[key] = value
     if rng.random() < 0.01:
@@ -235,7 +252,13 @@ def change_json(content, rng):
 
 def _places(tree):
     """Every (container, key) of a tree."""
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    items = (
+        tree.items()
+        if isinstance(tree, dict)
+        else enumerate(tree)
+        if isinstance(tree, list)
+        else ()
+    )
     for key, value in items:
         yield tree, key
         if not isinstance(value, list) or len(value) < 200:

@@ -63,6 +63,7 @@ class FastHash(Hasher):
 
     name = "fasthash"
     needs_y = True
+    cost_power = 1
 
     feature_: Ints
     threshold_: Float64Array

@@ -35,6 +35,7 @@ class IsoHash(LinearHasher):
     """
 
     name = "isohash"
+    cost_power = 3
 
     def __init__(self, n_bits: int = 32, *, n_iter: int = 100, random_state: int | None = 0):
         self.n_bits = n_bits

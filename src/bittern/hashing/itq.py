@@ -31,6 +31,7 @@ class ITQ(LinearHasher):
     """
 
     name = "itq"
+    cost_power = 3
 
     def __init__(self, n_bits: int = 32, *, n_iter: int = 50, random_state: int | None = 0):
         self.n_bits = n_bits

@@ -44,6 +44,7 @@ class ITQCCA(LinearHasher):
 
     name = "itq-cca"
     needs_y = True
+    cost_power = 3
 
     def __init__(
         self,
