@@ -19,6 +19,7 @@ import bittern as bt
 from bittern import inputs
 from bittern.errors import LONGEST, BitternError, InputError, KindError, UnknownNameError
 from bittern.io import leftovers
+from bittern.io.exchange import TARGETS
 from bittern.io.npz import stored_arrays, write_arrays
 from bittern.io.sparse import read_sparse
 
@@ -338,3 +339,33 @@ def test_a_worker_dies_with_a_parent_that_is_killed(tmp_path):
     while leftovers._is_alive(worker) and time.monotonic() < end:
         time.sleep(0.01)
     assert not leftovers._is_alive(worker)
+
+
+# Names and numbers.
+
+
+@pytest.mark.parametrize("name", [["itq"], {"a": 1}, None, 3])
+def test_what_is_no_name_is_an_unknown_name(name):
+    for table in (bt.hashing.HASHERS, bt.quantise.QUANTISERS, TARGETS):
+        with pytest.raises(UnknownNameError, match=r"no (hasher|quantiser|target) is called"):
+            table[name]
+
+
+@pytest.mark.parametrize("line", ["runs = 1" + "0" * 400, "random_state = 9223372036854775808"])
+def test_a_huge_number_in_a_protocol_gets_a_sentence(tmp_path, line):
+    (tmp_path / "p.toml").write_text(
+        f'title = "T"\n{line}\nn_bits = [8]\n[dataset]\nname = "digits"\n'
+    )
+    with pytest.raises(InputError, match=r"at most 64 bits|not a readable"):
+        bt.experiments.Protocol.load(tmp_path / "p.toml")
+
+
+def test_a_damaged_matrix_in_memory_is_refused():
+    tags = scipy.sparse.csr_array(np.eye(3))
+    tags.indices[1] = 1000
+    for make in (
+        lambda: bt.Relevance.from_tags(tags, tags),
+        lambda: bt.Relevance.from_matrix(tags),
+    ):
+        with pytest.raises(InputError, match="the sparse matrix is damaged"):
+            make()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.errors import FileError
+from bittern.errors import FileError, InputError
 from bittern.io.files import existing_file, reading
 from bittern.io.npz import require_names, stored_arrays, to_native
 
@@ -47,6 +47,20 @@ def read_sparse(path: str | os.PathLike[str]) -> Any:
         parts = {name: to_native(stored[name].load()) for name in (*wanted, "data")}
         shape = _shape(source, stored["shape"].load(), parts["data"])
         return _MAKERS[form](source, parts, shape)
+
+
+def check_indices(matrix: Any, name: str) -> None:
+    """Raise InputError if a matrix of SciPy has indices outside of it, before it is converted."""
+    check = getattr(matrix, "check_format", None)
+    try:
+        if check is not None:
+            check(full_check=True)
+        elif matrix.format == "coo" and matrix.nnz:
+            for side, indices in zip(matrix.shape, matrix.coords, strict=True):
+                if indices.min() < 0 or indices.max() >= side:
+                    raise ValueError(f"an index is outside of {side}")
+    except ValueError as error:
+        raise InputError(f"{name}: the sparse matrix is damaged ({error}).") from None
 
 
 def _format(source: Path, said: NDArray[Any]) -> str:
