@@ -215,8 +215,8 @@ def make_steps(steps: Sequence[str | Any], random_state: int = 0) -> Pipeline:
 
 def is_lazy(X: Any) -> bool:
     """Whether rows are read on demand, rather than an array, a sparse matrix or lists."""
-    whole = np.ndarray | list | tuple | str | bytes | Mapping
-    is_whole = isinstance(X, whole) or scipy.sparse.issparse(X) or _is_frame(X)
+    is_array = isinstance(X, np.ndarray) or scipy.sparse.issparse(X) or _is_frame(X)
+    is_whole = is_array or isinstance(X, list | tuple | str | bytes | Mapping)
     return not is_whole and hasattr(X, "__len__") and hasattr(X, "__getitem__")
 
 

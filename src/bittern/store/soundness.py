@@ -69,7 +69,7 @@ def check_sound(
         copy(path, made)
         said = _try(path, made)
         if said is not None:
-            raise refusal(path, RuntimeError(said))
+            raise refusal(path, RuntimeError(said.replace(str(made), str(path))))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
