@@ -1,5 +1,6 @@
 """Python in a process of its own, where a process is what is tested; and without, where not."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,12 @@ def one_after_another(prepare, tasks, *_, **__):
     work = prepare()
     for task in tasks:
         yield Outcome(task, work(task))
+
+
+def seconds(usual):
+    """A limit for what takes this long on a quiet machine; it is for hangs, not for speed."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 1
+    return usual * max(2, 2 * load / (os.cpu_count() or 1))
 
 
 def run_python(script, *arguments):

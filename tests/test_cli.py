@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from processes import seconds
 from typer.testing import CliRunner
 
 import bittern as bt
@@ -722,12 +723,12 @@ def test_a_mistake_of_ours_keeps_its_traceback(data, monkeypatch):
 
 def test_exit_codes_and_streams_of_a_real_process(data):
     good = start("evaluate", *PAIR, *LABELLED, "--metrics", "ap", "--format=csv", cwd=data.folder)
-    out, err = good.communicate(timeout=60)
+    out, err = good.communicate(timeout=seconds(60))
     assert (good.returncode, err) == (0, b"")
     assert out.startswith(b"metric,mean,")
 
     bad = start("evaluate", "none.npy", cwd=data.folder)
-    assert bad.communicate(timeout=60) == (b"", b"bittern: none.npy: no such file.\n")
+    assert bad.communicate(timeout=seconds(60)) == (b"", b"bittern: none.npy: no such file.\n")
     assert bad.returncode == 2
 
 
@@ -735,14 +736,14 @@ def test_a_reader_that_went_away_is_no_traceback():
     with start("--version") as process:
         process.stdout.close()  # before the first line is written
         assert process.stderr.read() == b""
-        assert process.wait(timeout=60) == 1
+        assert process.wait(timeout=seconds(60)) == 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_under_stdout_is_one_sentence():
     with Path("/dev/full").open("wb") as full:
         process = start("--version", stdout=full)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=seconds(60))
     assert process.returncode == 2
     assert err == b"bittern: the output: No space left on device.\n"
 
@@ -767,7 +768,7 @@ def test_control_c_stops_soon_without_a_trace(tmp_path):
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
     shown += read_until(ours)  # a terminal that nobody reads would block the process
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=seconds(30))
     assert time.monotonic() - began < 15
 
     assert (process.returncode, out) == (130, b"")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import reference
+from processes import seconds
 
 import bittern
 from bittern.metrics import parse
@@ -88,7 +89,7 @@ def test_every_example_runs_without_arguments(example, tmp_path):
         [sys.executable, "-W", "error", str(example)],
         cwd=tmp_path,
         capture_output=True,
-        timeout=120,
+        timeout=seconds(120),
     )
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout and not done.stderr

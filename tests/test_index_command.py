@@ -11,6 +11,7 @@ import faiss
 import numpy as np
 import pytest
 from PIL import Image
+from processes import seconds
 
 import bittern as bt
 from bittern.features import FEATURES
@@ -281,7 +282,7 @@ def stopped_by(sent, after, made, folder):
         while process.stdout.readline() != f"storing {after}\n":
             assert process.poll() is None
         process.send_signal(sent)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=seconds(60))
     return process.returncode, said
 
 

@@ -179,13 +179,13 @@ def test_a_sparse_matrix_whose_indices_lie_outside_is_refused(tmp_path, kind):
     matrix = scipy.sparse.csr_array(np.eye(3, dtype=int)).asformat(kind)
     matrix.indices[1] = 1000
     scipy.sparse.save_npz(path, matrix)
-    with pytest.raises(FileError, match=r"matrix.npz: .*(indices|index values) must be < 3"):
+    with pytest.raises(FileError, match=r"matrix.npz: .*'indices' must be whole numbers below 3"):
         read_gains(path)
 
 
 def test_a_sparse_vector_is_no_matrix(tmp_path):
     scipy.sparse.save_npz(tmp_path / "v.npz", scipy.sparse.coo_array(np.array([1, 0, 2])))
-    with pytest.raises(FileError, match="is not a matrix"):
+    with pytest.raises(FileError, match="must have two sides, got \\[3\\]"):
         read_gains(tmp_path / "v.npz")
 
 

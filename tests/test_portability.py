@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from processes import run_python
+from processes import run_python, seconds
 
 import bittern as bt
 from bittern.io.locks import locked
@@ -56,7 +56,12 @@ def bare(tmp_path):
         command = [sys.executable, "-W", "ignore", *map(str, words)]
         environment = {**os.environ, "PYTHONPATH": places}
         return subprocess.run(
-            command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=300
+            command,
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=tmp_path,
+            timeout=seconds(300),
         )
 
     return call

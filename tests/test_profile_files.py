@@ -103,12 +103,11 @@ def test_a_failing_write_leaves_the_old_file_and_no_other(path, monkeypatch):
     old = PROFILES["codes"](None)
     old.save(path)
 
-    def fail(file, **arrays):
+    def fail(file, *arrays, **options):
         file.write(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(np, "savez_compressed", fail)
-    monkeypatch.setattr(np, "savez", fail)
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
     with pytest.raises(FileError, match="No space left on device"):
         PROFILES["hits"](None).save(path)
     assert names_in(path.parent) == ["p.npz"]
@@ -128,7 +127,7 @@ def test_a_file_cut_anywhere_is_a_file_error(path):
     for length in range(0, len(whole), 3):
         path.write_bytes(whole[:length])
         with pytest.raises(
-            FileError, match=r"p\.npz: .*not a readable (tie profile|\.npy or \.npz file)"
+            FileError, match=r"p\.npz: .*not a readable (tie profile|(\.npy or )?\.npz file)"
         ):
             TieProfile.load(path)
 

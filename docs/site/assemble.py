@@ -65,10 +65,14 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "results/hashing",
         "results/speed",
     ),
-    "Project": ("architecture", "contributing", "changelog", "references"),
+    "Project": ("architecture", "hardening", "security", "contributing", "changelog", "references"),
 }
 RENAMED = {"search.md": "searching.md"}  # Sphinx has a page search.html of its own
-OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+OUTSIDE = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
 LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=[)#])")
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.errors import InputError, PositionError
+from bittern.errors import InputError, KindError, PositionError
 
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
@@ -24,6 +25,77 @@ def check_array(value: Any, name: str) -> NDArray[Any]:
         raise InputError(
             f"{name} must be an array with rows of the same length ({error})."
         ) from None
+
+
+def refuse_odd_rows(rows: Any, name: str) -> None:
+    """Raise an error, in one sentence, for what can be no rows of vectors.
+
+    It leaves everything else to whoever reads the numbers: arrays, lists, sparse matrices, frames.
+    """
+    if isinstance(rows, str | bytes | Mapping | set | frozenset):
+        raise KindError(
+            f"{name}: needs rows of numbers (n, dim), got a {type(rows).__name__}; pass an array."
+        )
+    if isinstance(rows, np.matrix):
+        raise KindError(f"{name}: needs an array, got an np.matrix; pass np.asarray of it.")
+    dtype = getattr(rows, "dtype", None)
+    if not any(hasattr(rows, name) for name in ("shape", "__len__", "__array__")):
+        raise KindError(
+            f"{name}: needs rows of numbers (n, dim), got {type(rows).__name__}; pass an array."
+        )
+    if isinstance(rows, list | tuple):
+        rows = check_array(rows, f"{name}: rows")
+        dtype = rows.dtype
+    if not isinstance(dtype, np.dtype):
+        return
+    if dtype.names is not None:
+        fields = ", ".join(dtype.names[:5])
+        raise KindError(
+            f"{name}: needs rows of numbers, got records with the fields {fields}; pass one array "
+            "with a column for each number."
+        )
+    if dtype.kind == "O":
+        _refuse_objects(rows, name)
+    if dtype.kind == "c":
+        raise InputError(f"{name}: Complex data not supported; pass the real numbers that matter.")
+    if dtype.kind in "SUMmV":
+        what = {"S": "bytes", "U": "text", "V": "raw bytes"}.get(dtype.kind, "dates")
+        raise KindError(f"{name}: needs rows of numbers, got {what} ({dtype}).")
+    _refuse_shape(rows, name)
+
+
+def _refuse_objects(rows: Any, name: str) -> None:
+    """Raise an error if an array of objects holds anything but numbers."""
+    odd = (one for one in np.ravel(rows).tolist() if not isinstance(one, int | float | None))
+    kind = next((type(one).__name__ for one in odd if not hasattr(one, "__float__")), None)
+    if kind is not None:
+        raise KindError(
+            f"{name}: the argument must be rows without a string or other things among the "
+            f"numbers, got a {kind}."
+        )
+
+
+def _refuse_shape(rows: Any, name: str) -> None:
+    """Raise an error unless rows are 2-D, or finite if they are an array."""
+    shape = getattr(rows, "shape", ())
+    if len(shape) < 2:
+        hint = " Reshape your data: X[None] is one row, X[:, None] one column." if shape else ""
+        raise InputError(f"{name}: needs rows (n, dim), got shape {tuple(shape)}.{hint}")
+    if len(shape) > 2:
+        raise InputError(
+            f"{name}: needs vectors (n, dim), got shape {tuple(shape)}; extract features, or "
+            "reshape."
+        )
+
+
+def refuse_infinite(rows: NDArray[Any], name: str) -> None:
+    """Raise an error that names the first row with NaN or infinity."""
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise InputError(
+            f"{name}: rows must be finite, but row {int(finite.argmin())} has NaN or infinity; "
+            "leave such rows out, or fill them."
+        )
 
 
 def check_type(value: Any, kind: type, name: str) -> None:

@@ -3,6 +3,7 @@
 BitternError
 ├── InputError          an array or argument breaks a stated rule   (also a ValueError)
 │   ├── PositionError   a row that does not exist                   (also an IndexError)
+│   ├── KindError       an argument of the wrong kind               (also a TypeError)
 │   └── FileError       a file is missing, damaged or of another kind
 ├── NotFittedError      encode() before fit()                       (also a RuntimeError)
 ├── UnknownNameError    no metric, hasher or dataset of that name   (also a KeyError)
@@ -11,9 +12,16 @@ BitternError
 
 from __future__ import annotations
 
+LONGEST = 1000  # characters of a message; a file or an argument may put anything into it
+LAST = 200  # of these, which often say what to do
+
 
 class BitternError(Exception):
     """Base class of all errors that this package raises on purpose."""
+
+    def __str__(self) -> str:
+        """The message, without its middle if it is too long to read."""
+        return shortened(str(self.args[0]) if len(self.args) == 1 else Exception.__str__(self))
 
 
 class InputError(BitternError, ValueError):
@@ -22,6 +30,10 @@ class InputError(BitternError, ValueError):
 
 class PositionError(InputError, IndexError):
     """A row that does not exist."""
+
+
+class KindError(InputError, TypeError):
+    """An argument of the wrong kind."""
 
 
 class FileError(InputError):
@@ -37,8 +49,17 @@ class UnknownNameError(BitternError, KeyError):
 
     def __str__(self) -> str:
         """The message itself; ``KeyError`` would put it in quotes."""
-        return str(self.args[0])
+        return BitternError.__str__(self)
 
 
 class MissingExtraError(BitternError, ImportError):
     """An optional library is not installed."""
+
+
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """A text of at most so many characters; what is left out of its middle is counted."""
+    if len(text) <= longest:
+        return text
+    last = min(LAST, longest // 2)
+    first = longest - last
+    return f"{text[:first]} […{len(text) - first - last:,} characters…] {text[-last:]}"

@@ -35,7 +35,8 @@ from bittern.io.kinds import (
     IS_UNKNOWN,
     describe,
 )
-from bittern.io.npz import stored_array, stored_arrays, to_native
+from bittern.io.npz import stored_array, to_native
+from bittern.io.sparse import holds_sparse, read_sparse
 
 CODES = ("words", "codes", "bits", "packed", "bytes", "octets")
 TAGS = ("tags",)
@@ -150,8 +151,8 @@ def read_vectors(path: str | os.PathLike[str], *, key: str | None = None) -> Vec
     if "model" in table and key is None:
         raise FileError(f"{path}: is a fitted model, not a file of vectors.")
     used: tuple[str, ...] = ()
-    if key is None and {"format", "shape", "data"} <= set(table):
-        vectors = _sparse(path).tocsr()
+    if key is None and holds_sparse(table):
+        vectors = read_sparse(path)
     else:
         chosen = table.vectors(key, "--key ")
         vectors, used = chosen.read(), chosen.parts
@@ -321,9 +322,7 @@ def _matrix(
 ) -> Any:
     """A dense or a sparse matrix."""
     file = ArrayFile(path)
-    return (
-        _sparse(path) if {"format", "shape"} <= set(file.names) else _load(file, known, what, array)
-    )
+    return read_sparse(path) if holds_sparse(file.names) else _load(file, known, what, array)
 
 
 def _load(
@@ -375,17 +374,3 @@ def _text_labels(text: bytes, path: str | os.PathLike[str]) -> NDArray[Any]:
         return labels.astype(np.int64)
     except OverflowError:
         return labels
-
-
-def _sparse(path: str | os.PathLike[str]) -> Any:
-    """A matrix that ``scipy.sparse.save_npz`` wrote, with its indices checked."""
-    import scipy.sparse
-
-    stored_arrays(path)  # checks the headers, which SciPy trusts
-    with reading(path, "sparse matrix"):
-        matrix = scipy.sparse.load_npz(path)
-        if hasattr(matrix, "check_format"):
-            matrix.check_format(full_check=True)
-        if matrix.ndim != 2:
-            raise ValueError(f"a sparse array of shape {matrix.shape} is not a matrix")
-    return matrix

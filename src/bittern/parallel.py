@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 VARIABLE = "BITTERN_THREADS"
+GRACE = 3  # seconds in which a process that was told to end cleans up
+PR_SET_PDEATHSIG = 1
 Progress = Callable[[int, int], None]  # called with (done, total)
 
 # Matrix products round differently on two threads than on one, which may flip a bit of a code.  So
@@ -235,6 +237,7 @@ def _serve(connection: Connection, prepare: Callable[[], Callable[[Any], Any]]) 
     """Main loop of a process: prepare, then run tasks until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _exit_once)
+    _die_with_parent()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         function = prepare()
@@ -249,9 +252,28 @@ def _serve(connection: Connection, prepare: Callable[[], Callable[[Any], Any]]) 
 
 
 def _exit_once(*_: Any) -> None:
-    """Exit, so that half-written files are cleaned up; a second signal must not disturb that."""
+    """Exit, so that half-written files are cleaned up; a second signal must not disturb that.
+
+    Code that calls back into Python, as a compiler, prints this exit as a traceback and goes on; so
+    nothing is printed any more, and the process ends soon in any case.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    last = threading.Timer(GRACE, os._exit, (1,))
+    last.daemon = True
+    last.start()
     sys.exit(1)
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to kill this process with its parent: a thread may have to wait for a compiler."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _attempt(function: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | None]:

@@ -54,7 +54,7 @@ class Registry(Mapping[str, T]):
     def __getitem__(self, name: str) -> T:
         try:
             return self._entries[self._former.get(name, name)]
-        except KeyError:
+        except (KeyError, TypeError):  # a list, for instance, is no name
             raise UnknownNameError(self.refusal(name)) from None
 
     def __iter__(self) -> Iterator[str]:
@@ -121,6 +121,8 @@ class OpenRegistry(Registry[T]):
         _OPEN[group] = self
 
     def __getitem__(self, name: str) -> T:
+        if not isinstance(name, str):
+            raise UnknownNameError(super().refusal(name))
         if name in self._later:
             self._entries[name] = _imported(self._later.pop(name), f"{self.kind} {name!r}")
         elif name not in self._entries:

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from processes import seconds
 
 PROJECT = Path(__file__).parents[2]
 SHARED = PROJECT.parent / "shared"
@@ -69,6 +70,6 @@ def _run(command, folder):
     if shutil.which(needed) is None:
         pytest.skip(f"{needed} is not installed")
     folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds(600))
     if done.returncode:
         pytest.skip(f"{command[0]} could not get the files: {done.stderr.strip()[-200:]}")

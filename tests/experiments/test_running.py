@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.spatial.distance
 from made_protocols import PLAIN, protocol, run_data, write_arrays
+from processes import seconds
 
 import bittern as bt
 from bittern.errors import BitternError
@@ -435,7 +436,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(data, tmp_path):
     cells = tmp_path / "out" / "cells"
     wait_until(lambda: cells.is_dir() and list(cells.glob("*.json.gz")))
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=seconds(60))
     assert process.returncode == 130
     assert "Traceback" not in said and "Run the same command again" in said
     assert not list(cells.glob(".*.tmp"))

@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 import pytest
 from PIL import Image
+from processes import seconds
 from tiny_features import Centred, Deadly, Letters, MeanColour, Size, Stubborn, Threads
 from typer.testing import CliRunner
 
@@ -336,7 +337,7 @@ def test_ctrl_c_at_a_terminal_is_one_sentence(folder, out, tmp_path):
     process = start(tmp_path, *arguments, script=COMMAND, start_new_session=True)
     wait_for(lambda: n_workers(process.pid) == 2)  # which are still importing
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes at once
-    printed, said = process.communicate(timeout=60)
+    printed, said = process.communicate(timeout=seconds(60))
     assert (process.returncode, printed) == (130, "")
     assert (
         said.startswith("bittern: stopped; finished images are kept in ") and said.count("\n") == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from processes import seconds
 
 import bittern as bt
 from bittern.errors import FileError, InputError, MissingExtraError
@@ -90,7 +91,7 @@ assert "matplotlib.pyplot" not in sys.modules
             "PYTHONPATH": str(Path(bt.__file__).parents[1]),
         },
         capture_output=True,
-        timeout=60,
+        timeout=seconds(60),
     )
     assert done.returncode == 0, done.stderr
     assert path.stat().st_size > 5000

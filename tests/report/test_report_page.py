@@ -13,6 +13,7 @@ import pytest
 from made_records import record_of, value_of
 from markupsafe import Markup
 from PIL import Image
+from processes import seconds
 
 import bittern as bt
 from bittern.analysis.curves import mean_curve, mean_surface
@@ -500,7 +501,7 @@ def shown(path, folder, *flags):
     done = subprocess.run(
         [CHROMIUM, *FLAGS, *flags, f"--user-data-dir={folder / 'user'}",
          f"--log-net-log={log}", f"--screenshot={image}", path.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=seconds(120), check=True,
     )  # fmt: skip
     said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     events = json.loads(log.read_text())["events"]

@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 from made_records import CLEAN, drawn, protocol_of, record_of, records_of, three_methods, value_of
+from processes import seconds
 
 from bittern.analysis import compare_methods, summarise
 from bittern.errors import InputError
@@ -361,7 +362,7 @@ def test_latex_compiles_without_packages(tmp_path):
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=120,
+        timeout=seconds(120),
     )
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "tables.pdf").read_bytes().startswith(b"%PDF")

@@ -70,6 +70,9 @@ def main() -> None:
         _program(sys.argv[1:])(prog_name="bittern")
     except BitternError as error:
         _exit(_in_our_words(str(error)))
+    except KeyboardInterrupt as stopped:
+        typer.echo(f"bittern: {str(stopped) or 'stopped.'}", err=True)
+        sys.exit(130)
     except MemoryError:
         _exit("not enough memory; evaluate shards of the database and add their profiles.")
     except RuntimeError as error:

@@ -7,7 +7,7 @@ approximate for rows on disk, and the values of earlier records must not change.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,8 +20,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bittern.checks import Float64Array, check_count, row_blocks
+from bittern.checks import (
+    Float64Array,
+    check_count,
+    refuse_infinite,
+    refuse_odd_rows,
+    row_blocks,
+)
 from bittern.errors import InputError
+from bittern.io.files import reason_of
 from bittern.registry import Registry
 
 MEMORY = 1 << 26  # bytes of rows held at once
@@ -208,7 +215,8 @@ def make_steps(steps: Sequence[str | Any], random_state: int = 0) -> Pipeline:
 
 def is_lazy(X: Any) -> bool:
     """Whether rows are read on demand, rather than an array, a sparse matrix or lists."""
-    is_whole = isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X) or _is_frame(X)
+    is_array = isinstance(X, np.ndarray) or scipy.sparse.issparse(X) or _is_frame(X)
+    is_whole = is_array or isinstance(X, list | tuple | str | bytes | Mapping)
     return not is_whole and hasattr(X, "__len__") and hasattr(X, "__getitem__")
 
 
@@ -231,6 +239,7 @@ def check_matrix(X: Any, name: str) -> Any:
 
 def _validated(validate: Callable[..., Any], X: Any, name: str, sparse: bool, finite: bool) -> Any:
     X = _array(name, X)
+    refuse_odd_rows(X, name)
     if not sparse and scipy.sparse.issparse(X):
         raise InputError(
             f"{name}: sparse rows would become dense; use PCA, which centres them without that, "
@@ -246,7 +255,9 @@ def _validated(validate: Callable[..., Any], X: Any, name: str, sparse: bool, fi
             ensure_all_finite=finite,
         )
     except ValueError as error:
-        raise InputError(f"{name}: {error}") from error
+        if finite and isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.ndim == 2:
+            refuse_infinite(X, name)
+        raise InputError(f"{name}: {reason_of(error)}") from error
 
 
 class RowBlocks:
@@ -377,10 +388,6 @@ def _array(name: str, X: Any) -> Any:
         X = X[:]
     if isinstance(X, list) and X and isinstance(X[0], np.ndarray | str):
         raise InputError(f"{name}: needs vectors, got images or texts; extract features.")
-    if isinstance(X, np.ndarray) and X.ndim > 2:
-        raise InputError(
-            f"{name}: needs vectors (n, dim), got shape {X.shape}; extract features, or reshape."
-        )
     return X
 
 

@@ -332,6 +332,8 @@ def _check_plain(value: Any, where: str) -> None:
     elif isinstance(value, str):
         if any("\ud800" <= letter <= "\udfff" for letter in value):
             raise InputError(f"{where}: has a character that cannot be written, got {value!r}.")
+    elif isinstance(value, int) and abs(value) >= 1 << 63:
+        raise InputError(f"{where}: must be a number of at most 64 bits.")
     elif not isinstance(value, (bool, int, float)) or not math.isfinite(value):
         raise InputError(f"{where}: must be text, finite numbers, true or false, got {value!r}.")
 

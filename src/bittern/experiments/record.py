@@ -8,6 +8,7 @@ import os
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import Float64Array
 from bittern.errors import FileError, InputError
+from bittern.experiments.record_schema import check_plain
 from bittern.io.files import atomic_write, existing_file, reading
 from bittern.metrics import Curve, Score, evaluate, interpolated_pr_curve, parse, pr_curve
 from bittern.metrics.scores import with_nulls
@@ -24,6 +26,7 @@ FORMAT, READABLE = 2, (1, 2)  # format 1 wrote counts as lists of lists of lists
 CURVES = "training_curves"  # absent if the method has none
 TASKS = "tasks"  # absent if the paradigm has one task
 SIDES = ("recall", "precision", "radius")  # of a curve
+LARGEST = 1 << 32  # bytes of a record as JSON
 MAX_POINTS = 257  # of a curve over real distances: no figure shows more
 # What a new run of the same protocol must reproduce: no costs, versions or sentences.
 NOT_COMPARED = ("seconds", "peak_memory", "versions", "protocol", "format")
@@ -113,9 +116,10 @@ class Record:
         """Read what :meth:`save` wrote."""
         source = existing_file(path)
         with reading(source, "record"):
-            plain = json.loads(gzip.decompress(source.read_bytes()))
-            if plain.get("format") not in READABLE:
+            plain = json.loads(_unzipped(source))
+            if not isinstance(plain, dict) or plain.get("format") not in READABLE:
                 raise FileError(f"{source}: not a record of format {FORMAT}.")
+            check_plain(plain)
             return _record(plain)
 
     def same_values(self, other: Record) -> bool:
@@ -136,6 +140,17 @@ class Record:
         """A metric's value for each query, NaN if undefined; None if it has one value for all."""
         values = self.values[metric].per_query
         return None if values is None else np.array(values)
+
+
+def _unzipped(source: Path) -> bytes:
+    """The content of a gzip file, whose checksum is verified; no more than a record can be."""
+    content = bytearray()
+    with gzip.open(source) as packed:
+        while part := packed.read(1 << 20):  # more at once would be allocated at once
+            content += part
+            if len(content) > LARGEST:
+                raise ValueError(f"it holds more than {LARGEST:,} bytes")
+    return bytes(content)
 
 
 def describe_profile(profile: TieProfile, metrics: Sequence[str]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from bittern.checks import Float32Array
 from bittern.errors import FileError, InputError
 from bittern.io.files import atomic_write, existing_file, reading
-from bittern.io.npz import StoredArray, require_names, stored_arrays
+from bittern.io.npz import StoredArray, require_names, sealed_archive, stored_arrays
 from bittern.registry import Registry
 
 FORMAT, VERSION = "bittern features", 1
@@ -86,7 +85,7 @@ def write_features(
     """Write the file whole or not at all; the rows of a feature come in blocks."""
     about = json.dumps({"format": FORMAT, "version": VERSION, "features": parameters})
     n = len(others["paths"])
-    with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with atomic_write(path) as file, sealed_archive(file) as archive:
         for name, value in {**others, "about": about}.items():
             array = np.asarray(value, None if np.size(value) else np.str_)
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

@@ -86,9 +86,13 @@ class TextFeature(Feature):
     def _check_learned(self) -> None:
         if self.vocabulary_.dtype.kind != "U" or self.vocabulary_.ndim != 1:
             raise ValueError("vocabulary_ must be a list of stems")
-        widths = {array.shape[-1] for array in learned_attributes(self).values()}
+        learned = learned_attributes(self)
+        widths = {array.shape[-1] for array in learned.values()}
         if len(widths) > 1:
             raise ValueError(f"arrays for {' and '.join(map(str, sorted(widths)))} stems")
+        for name, array in learned.items():
+            if name != "vocabulary_" and not (array.dtype.kind == "f" and np.isfinite(array).all()):
+                raise ValueError(f"{name} must be finite numbers")
 
     @property
     def needs_modules(self) -> tuple[str, ...]:

@@ -23,6 +23,9 @@ from bittern.progress import track
 
 Rows = NDArray[np.floating[Any]]
 Bits = NDArray[np.bool_]
+LONG = 1024  # bits; up to here no fit is absurd
+BITS_PER_ROW = 4  # of longer codes
+USUAL = 64  # bits
 
 
 class CodeLearner(BaseEstimator, ABC):
@@ -37,6 +40,8 @@ class CodeLearner(BaseEstimator, ABC):
     name: ClassVar[str]
     needs_y: ClassVar[bool] = False
     is_nested: ClassVar[bool] = False  # whether the first bits of a longer code are a shorter code
+    # The power of n_bits by which fitting takes longer; None if long codes are no trouble.
+    cost_power: ClassVar[int | None] = None
 
     n_bits: int
     random_state: int | None
@@ -59,6 +64,23 @@ class CodeLearner(BaseEstimator, ABC):
         if self.needs_y or (y is not None and self._takes_y):
             return Targets.of(y, n, self._title)
         return None
+
+    def _check_cost(self, n: int) -> None:
+        """Refuse more bits than n rows can teach; say what very long codes will cost."""
+        if self.cost_power is None or self.n_bits <= LONG:
+            return
+        most = max(LONG, BITS_PER_ROW * n)
+        if self.n_bits > most:
+            raise InputError(
+                f"{self._title}: {self.n_bits:,} bits are more than {n:,} training rows can teach; "
+                f"take at most {most:,}, more rows, or bits drawn at random (lsh, sklsh)."
+            )
+        warnings.warn(
+            f"{self._title}: learning {self.n_bits:,} bits takes some "
+            f"{(self.n_bits / USUAL) ** self.cost_power:,.0f} times as long as {USUAL}; Ctrl-C "
+            "stops it.",
+            stacklevel=3,
+        )
 
     def _learn_anew(self, fit: Callable[[], None]) -> None:
         """Forget the last model and call ``fit``; after Ctrl-C, the last usable one stays."""
@@ -161,6 +183,7 @@ class Hasher(TransformerMixin, CodeLearner):
         self._require_extras()
         rows = self._checked(X, reset=True)
         targets = self._targets(y, len(rows))
+        self._check_cost(len(rows))
         self._learn_anew(lambda: self._fit(rows, targets))
         return self
 

@@ -51,6 +51,7 @@ class BRE(KernelHasher):
     """
 
     name = "bre"
+    cost_power = 1
 
     objective_: float  # the sum of squares
 

@@ -64,6 +64,7 @@ class FastHash(Hasher):
     name = "fasthash"
     needs_y = True
     is_nested = True
+    cost_power = 1
 
     feature_: Ints
     threshold_: Float64Array

@@ -52,6 +52,7 @@ class GRH(Hasher):
 
     name = "grh"
     needs_y = True
+    cost_power = 1
 
     anchors_: Rows | None  # (n_anchors, dim)
     width_: float | None

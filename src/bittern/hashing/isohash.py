@@ -36,6 +36,7 @@ class IsoHash(SumHasher):
     """
 
     name = "isohash"
+    cost_power = 3
 
     def __init__(self, n_bits: int = 32, *, n_iter: int = 100, random_state: int | None = 0):
         self.n_bits = n_bits

@@ -32,6 +32,7 @@ class ITQ(SumHasher):
     """
 
     name = "itq"
+    cost_power = 3
 
     def __init__(self, n_bits: int = 32, *, n_iter: int = 50, random_state: int | None = 0):
         self.n_bits = n_bits

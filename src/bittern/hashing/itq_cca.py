@@ -45,6 +45,7 @@ class ITQCCA(SumHasher):
 
     name = "itq-cca"
     needs_y = True
+    cost_power = 3
 
     def __init__(
         self,

@@ -45,6 +45,7 @@ class KSH(KernelHasher):
 
     name = "ksh"
     needs_y = True
+    cost_power = 1
 
     def __init__(
         self,

@@ -68,6 +68,7 @@ class MACHash(Hasher):
 
     name = "machash"
     needs_y = True
+    cost_power = 1
 
     mean_: Float64Array  # (dim + 1,) the mean, with a 0 appended
     projection_: Float64Array  # (dim + 1, n_bits) for rows with a 1 appended

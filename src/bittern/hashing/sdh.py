@@ -58,6 +58,7 @@ class SDH(KernelHasher):
 
     name = "sdh"
     needs_y = True
+    cost_power = 2
 
     objectives_: Float64Array  # (1 + n_iter,); the first is of random codes
 

@@ -106,6 +106,7 @@ class StructHash(Hasher):
     name = "structhash"
     needs_y = True
     is_nested = True
+    cost_power = 1
 
     weights_: Float64Array  # (n_bits,)
     objective_: Float64Array  # (n_bits,)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from bittern.codes import Codes
 from bittern.errors import FileError
 from bittern.index.items import IndexedItems
 from bittern.io.files import atomic_write, check_version, existing_file, reading
-from bittern.io.npz import StoredArray, stored_arrays, to_native, write_aligned
+from bittern.io.npz import StoredArray, sealed_archive, stored_arrays, to_native, write_aligned
 
 FORMAT, VERSION = "bittern index", 1
 HEAD = "index"  # the array that holds the JSON, as bytes
@@ -54,7 +53,7 @@ def write(
     arrays: dict[str, NDArray[Any]] = {HEAD: np.frombuffer(json.dumps(head).encode(), np.uint8)}
     arrays |= {"words": items.words, "ids": items.ids}
     arrays |= {BUILT + name: array for name, array in built.items()}
-    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with atomic_write(path) as file, sealed_archive(file) as archive:
         for name, array in arrays.items():
             write_aligned(archive, file, name, array)
 

@@ -75,7 +75,10 @@ def read_faiss_rabitq(path: str | os.PathLike[str], quantiser: Quantiser) -> Qua
     rows = faiss.vector_to_array(inner.codes).reshape(inner.ntotal, inner.code_size)
     stored = QuantisedCodes(_bytes(path, rabitq, rows), rabitq.fingerprint)
     ids = faiss.vector_to_array(whole.id_map) if has_ids else None
-    return QuantisedIndex(rabitq, stored, ids=ids)
+    try:
+        return QuantisedIndex(rabitq, stored, ids=ids)
+    except InputError as error:  # FAISS allows ids that are negative, or not distinct
+        raise FileError(f"{path}: {error}") from None
 
 
 def _checked(quantiser: Quantiser) -> RaBitQ:

@@ -27,6 +27,15 @@ def fingerprint_of(value: Any, digits: int = 12) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
+def cache_root() -> Path:
+    """The folder for files that can be recreated: ``BITTERN_CACHE``, or the user's cache."""
+    if given := os.environ.get("BITTERN_CACHE"):
+        return Path(given).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("bittern"))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CachedArray:
     """An array that can be computed; ``depends_on`` holds all its inputs."""

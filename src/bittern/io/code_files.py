@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from bittern.errors import FileError, InputError
 from bittern.io.files import atomic_write, existing_file
-from bittern.io.npz import StoredArray, stored_arrays, to_native, write_aligned
+from bittern.io.npz import StoredArray, sealed_archive, stored_arrays, to_native, write_aligned
 
 FIELD = re.compile(r"words_of_([1-9][0-9]*)_bits")
 
@@ -44,7 +43,7 @@ def write(
         if suffix == ".npy":
             np.save(file, little if n_bits % 64 == 0 else _named(little, n_bits))
             return
-        with zipfile.ZipFile(file, "w") as archive:
+        with sealed_archive(file) as archive:
             write_aligned(archive, file, "words", little)
             write_aligned(archive, file, "n_bits", np.asarray(n_bits, np.int64))
             for name, array in (about or {}).items():

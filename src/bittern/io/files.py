@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bittern.errors import BitternError, FileError
+from bittern.io.leftovers import own_mark, remove_leftovers
 
 MOST_RATIO = 1100  # deflate shrinks by a factor of at most 1032
 
@@ -20,14 +21,18 @@ MOST_RATIO = 1100  # deflate shrinks by a factor of at most 1032
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file beside ``path`` that replaces it only if the block succeeds.
 
-    After an error, a full disk or Ctrl-C, ``path`` is unchanged and no temporary file remains.
+    After an error, a full disk or Ctrl-C, ``path`` is unchanged and no temporary file remains; that
+    of a killed process is removed by the next one that writes to the folder.
     Links are followed; folders and devices are errors.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         raise FileError(f"{path}: cannot be written: it exists and is not an ordinary file.")
+    remove_leftovers(target.parent)
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name}{own_mark()}", suffix=".tmp"
+        )
     except OSError as error:
         raise FileError(f"{target}: cannot be written ({error.strerror}).") from error
     temporary = Path(name)
@@ -54,8 +59,9 @@ def atomic_create(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     if target.exists() or target.is_symlink():
         raise FileError(f"{path}: exists already; choose another name, or remove it first.")
+    remove_leftovers(target.parent)
     try:
-        room = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+        room = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{own_mark()}"))
     except OSError as error:
         raise FileError(f"{target}: cannot be written ({error.strerror}).") from error
     try:

@@ -22,6 +22,11 @@ from bittern.io.npz import stored_arrays, write_arrays
 from bittern.registry import Registry
 
 PLAIN = (bool, int, float, str, type(None))
+KINDS = "biufSU"  # of arrays: numbers and text
+WIDTHS = ("n_features_in_", "image_dim_", "text_dim_")  # learned numbers that decide about memory
+WIDEST = 1 << 24
+MOST_BITS = 1 << 20  # of a code or a layer; methods have narrower bounds of their own
+DEEPEST = 16  # models inside models
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,11 @@ class ModelFormat:
             if self.head not in stored:
                 raise FileError(f"{source}: is not a saved {self._noun}.")
             head = json.loads(stored[self.head].load().tobytes())
+            if not isinstance(head, dict):
+                raise FileError(f"{source}: is not a saved {self._noun}.")
             arrays = {name: array.load() for name, array in stored.items() if name != self.head}
+            if odd := [name for name, array in arrays.items() if array.dtype.kind not in KINDS]:
+                raise ValueError(f"the array {odd[0]!r} holds neither numbers nor text")
             return self._decoded(self._unwrapped(head, source), arrays)
 
     @property
@@ -140,13 +149,17 @@ class ModelFormat:
             )
         return name
 
-    def _decoded(self, model: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+    def _decoded(
+        self, model: dict[str, Any], arrays: dict[str, NDArray[Any]], depth: int = 0
+    ) -> Any:
         name = model[self.kind]
-        kind = self._class_of(name)
+        kind = self._class_of(name) if isinstance(name, str) else None
         if kind is None:
             raise UnknownNameError(self._refusal(name))
-        made = kind(**self._decode_values(model["parameters"], arrays))
-        for name, value in self._decode_values(model["learned"], arrays).items():
+        if depth > DEEPEST:
+            raise ValueError(f"more than {DEEPEST} models inside each other")
+        made = kind(**_bounded(self._decode_values(model["parameters"], arrays, depth)))
+        for name, value in _bounded(self._decode_values(model["learned"], arrays, depth)).items():
             if not name.isidentifier() or not name.endswith("_") or name.startswith("_"):
                 raise ValueError(f"{name!r} is not a learned attribute of a {self.kind}")
             setattr(made, name, value)
@@ -157,13 +170,13 @@ class ModelFormat:
         return f"{known.refusal(name)} If it is of a plug-in, install or register that first."
 
     def _decode_values(
-        self, values: Mapping[str, Any], arrays: dict[str, NDArray[Any]]
+        self, values: Mapping[str, Any], arrays: dict[str, NDArray[Any]], depth: int
     ) -> dict[str, Any]:
         out: dict[str, Any] = {}
         for name, entry in values.items():
             ((kind, value),) = entry.items()
             if kind == "model":
-                out[name] = self._decoded(value, arrays)
+                out[name] = self._decoded(value, arrays, depth + 1)
             elif kind == "array":
                 out[name] = arrays[value]
             elif kind == "arrays":
@@ -173,6 +186,15 @@ class ModelFormat:
             else:
                 out[name] = tuple(value) if kind == "values" else value
         return out
+
+
+def _bounded(values: dict[str, Any]) -> dict[str, Any]:
+    """The values, if none of those that decide about memory and time is absurd."""
+    for name, value in values.items():
+        most = MOST_BITS if name == "n_bits" else WIDEST if name in WIDTHS else None
+        if most is not None and not (type(value) is int and 0 < value <= most):
+            raise ValueError(f"{name} must be a whole number from 1 to {most:,}, got {value!r}")
+    return values
 
 
 def learned_attributes(estimator: Any) -> dict[str, Any]:

@@ -6,9 +6,11 @@ with the bytes in the file.  This is the package's only reader of these formats.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import os
+import sys
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +32,8 @@ ZIP64_EXTRA = 20  # bytes that a size beyond 32 bits takes after the name
 PADDING = b"\x35\xd9"  # id of the extra field that aligns the numbers
 READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}  # by version
 READERS[3, 0] = npy.read_array_header_2_0  # the same, but names of fields may be any text
+END_MARK, END_RECORD = b"PK\x05\x06", 22  # what the end of a zip file begins with; its bytes
+SEAL = b"bittern sha256 "  # begins the comment of a sealed file
 ALIGNMENT = 64  # bytes, a line of the cache: mapped words must not straddle two
 
 
@@ -53,9 +57,9 @@ class StoredArray:
         """The array in memory; the checksum of a zip file's member is verified."""
         if self.member is None:
             with reading(self.path, ".npy file"), self.path.open("rb") as stream:
-                return npy.read_array(stream, allow_pickle=False)
+                return self._sound(npy.read_array(stream, allow_pickle=False))
         with _member(self.path, self.member) as stream:
-            return npy.read_array(stream, allow_pickle=False)
+            return self._sound(npy.read_array(stream, allow_pickle=False))
 
     def map(self, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
         """The array as a memory map, read-only ("r") or copied when written to ("c")."""
@@ -65,7 +69,14 @@ class StoredArray:
         if 0 in self.shape:
             return np.empty(self.shape, self.dtype, order)
         with reading(self.path, "array"):
-            return np.memmap(self.path, self.dtype, mode, self.offset, self.shape, order)
+            mapped = np.memmap(self.path, self.dtype, mode, self.offset, self.shape, order)
+        return self._sound(mapped)
+
+    def _sound(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array, if its text is text: Python fails on other code points much later."""
+        if not _is_text(array):
+            raise FileError(f"{self.path}: the array '{self.name}' holds text that is damaged.")
+        return array
 
 
 def stored_arrays(path: str | os.PathLike[str]) -> dict[str, StoredArray]:
@@ -109,10 +120,25 @@ def read_arrays(
 def write_arrays(
     path: str | os.PathLike[str], arrays: Mapping[str, Any], *, compressed: bool = False
 ) -> None:
-    """Write an ``.npz`` file, whole or not at all; arrays of objects are errors."""
-    with atomic_write(path) as file:
-        save = np.savez_compressed if compressed else np.savez
-        save(file, allow_pickle=False, **arrays)
+    """Write a sealed ``.npz`` file, whole or not at all; arrays of objects are errors."""
+    with atomic_write(path) as file, sealed_archive(file, compressed=compressed) as archive:
+        for name, array in arrays.items():
+            write_aligned(archive, file, name, np.asanyarray(array))
+
+
+@contextmanager
+def sealed_archive(file: BinaryIO, *, compressed: bool = False) -> Iterator[zipfile.ZipFile]:
+    """A zip file to write arrays to; at the end it gets its seal.
+
+    A zip file has a checksum for each member, which :meth:`StoredArray.load` verifies and a memory
+    map does not.  The seal is a checksum of these and of the members' names and sizes, in the
+    comment of the zip file, where other programs do not mind it.  So a member that is missing,
+    renamed or replaced is noticed too, whenever the file is opened.
+    """
+    how = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(file, "w", how) as archive:
+        yield archive
+        archive.comment = _seal(archive.infolist())
 
 
 def require_names(
@@ -134,6 +160,7 @@ def write_aligned(archive: zipfile.ZipFile, file: BinaryIO, name: str, array: ND
     ``archive`` is open for writing to ``file``.
     """
     member = zipfile.ZipInfo(f"{name}.npy")
+    member.compress_type = archive.compression
     begins = file.tell() + LOCAL_HEADER + len(member.filename) + ZIP64_EXTRA + 4
     padding = -begins % ALIGNMENT
     member.extra = PADDING + padding.to_bytes(2, "little") + bytes(padding)
@@ -148,7 +175,39 @@ def _members(source: Path) -> list[zipfile.ZipInfo] | None:
     if start.startswith(NPY) or not zipfile.is_zipfile(source):
         return None
     with reading(source, ".npz file"), zipfile.ZipFile(source) as archive:
-        return [info for info in archive.infolist() if info.filename.endswith(".npy")]
+        members, comment = archive.infolist(), archive.comment
+        _refuse_cut(source, comment)
+    if comment.startswith(SEAL) and comment != _seal(members):
+        raise FileError(
+            f"{source}: is damaged (its checksum differs); make it again, or take a copy."
+        )
+    return [info for info in members if info.filename.endswith(".npy")]
+
+
+def _refuse_cut(source: Path, comment: bytes) -> None:
+    """Raise an error if the comment, which is the end of a zip file, is shorter than promised."""
+    with source.open("rb") as file:
+        file.seek(-min(source.stat().st_size, END_RECORD + len(comment)), os.SEEK_END)
+        end = file.read(END_RECORD)
+    promised = int.from_bytes(end[-2:], "little") if end.startswith(END_MARK) else len(comment)
+    if promised > len(comment):
+        raise ValueError("its end is missing")
+
+
+def _seal(members: Sequence[zipfile.ZipInfo]) -> bytes:
+    """The comment of a sealed zip file."""
+    listed = "".join(f"{one.filename} {one.file_size} {one.CRC:08x}\n" for one in members)
+    return SEAL + hashlib.sha256(listed.encode()).hexdigest().encode()
+
+
+def _is_text(array: NDArray[Any]) -> bool:
+    """Whether text, in the array or in its fields, has code points that exist."""
+    if array.dtype.names is not None:
+        return all(_is_text(array[name]) for name in array.dtype.names)
+    if array.dtype.kind != "U" or not array.size:
+        return True
+    points = np.ascontiguousarray(array).view(array.dtype.byteorder.replace("|", "=") + "u4")
+    return int(points.max(initial=0)) <= sys.maxunicode
 
 
 def _name(member: zipfile.ZipInfo) -> str:

@@ -71,6 +71,8 @@ def check_keys(table: Mapping[str, Any], known: Mapping[str, Any], where: str) -
 def _value(value: Any, kind: Any, where: str) -> Any:
     """The value in the field's type: lists become tuples, and ints floats where needed."""
     wanted = [part for part in _alternatives(kind) if part is not type(None)]
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        raise InputError(f"{where} must be a number of at most 64 bits.")
     for one in wanted:
         origin = get_origin(one) or one
         if origin is tuple and isinstance(value, (list, tuple)):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bittern.checks import Float32Array
 from bittern.errors import InputError
 from bittern.extras import import_extra
+from bittern.io.cache import cache_root
 from bittern.io.files import atomic_write, existing_file, make_folder, reading, reason_of
 from bittern.networks.lite0_onnx import LAYOUT, MODULES, WEIGHTS, make_graph
 
@@ -33,8 +34,9 @@ class OnnxModel:
     ) -> None:
         self._title = title
         self._session = _session(path, n_threads, title)
-        self._output = _chosen_output(self._session, output, title)
-        self._input, shape = _only_input(self._session, title)
+        with reading(path, "ONNX model"):  # its names may be no text
+            self._output = _chosen_output(self._session, output, title)
+            self._input, shape = _only_input(self._session, title)
         self.dtype = TYPES[self._input.type]
         self._channels_first = shape[1] == 3
         self.batch = shape[0] if isinstance(shape[0], int) else None
@@ -93,15 +95,6 @@ def lite0_path() -> Path:
 def lite0_modules() -> tuple[str, ...]:
     """The optional modules that running it needs here, also those that write its file."""
     return ("onnxruntime",) if lite0_path().exists() else ("onnxruntime", *MODULES)
-
-
-def cache_root() -> Path:
-    """The folder for files that can be recreated: ``BITTERN_CACHE``, or the user's cache."""
-    if given := os.environ.get("BITTERN_CACHE"):
-        return Path(given).expanduser()
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("bittern"))
 
 
 def _session(path: str | os.PathLike[str], n_threads: int, title: str) -> Any:

@@ -18,6 +18,7 @@ from bittern.checks import (
     check_count,
     check_type,
     check_vectors,
+    refuse_odd_rows,
     row_blocks,
     squared_lengths,
     to_unit_length,
@@ -250,6 +251,7 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
         return rows
 
     def _blocks_of(self, X: Any) -> list[slice]:
+        refuse_odd_rows(X, self._title)
         rows = X if hasattr(X, "shape") else check_vectors(X, f"{self._title}: rows")
         if getattr(rows, "ndim", 2) != 2 or len(rows) == 0:
             check_rows(self, X, sparse=False)  # says what is wrong

@@ -11,6 +11,8 @@ from bittern.io.files import reading
 from bittern.io.models import ModelFormat
 from bittern.quantise.base import Quantiser
 
+N_PROBES = 3  # rows that a loaded quantiser must encode
+
 
 def save(quantiser: Quantiser, path: str | os.PathLike[str]) -> None:
     """Write a fitted quantiser."""
@@ -21,10 +23,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read a quantiser that ``save`` wrote; runs no code from the file."""
     quantiser: Quantiser = _format().load(path)
     with reading(path, "model"):  # fails if the arrays do not fit together
-        blank = quantiser._encoded(np.ones((1, quantiser.n_features_in_), np.float32))
-        quantiser._expanded(blank)
-        if blank.shape != (1, quantiser.n_bytes_):
-            raise ValueError(f"codes of {blank.shape[1]} bytes, not {quantiser.n_bytes_}")
+        rows = np.ones((N_PROBES, quantiser.n_features_in_), np.float32)
+        stored = quantiser.encode(rows)
+        if stored.bytes.shape != (N_PROBES, quantiser.n_bytes_):
+            raise ValueError(f"codes of shape {stored.bytes.shape}, not {quantiser.n_bytes_} bytes")
+        found = quantiser.distances(rows[1:], stored)
+        if found.shape != (N_PROBES - 1, N_PROBES):
+            raise ValueError(f"distances of shape {found.shape}")
     return quantiser
 
 

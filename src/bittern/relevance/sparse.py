@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import check_array
 from bittern.errors import InputError
+from bittern.io.sparse import check_indices
 from bittern.relevance.base import Relevance
 
 MAX_GAIN = 900  # the sum of 2^900 over any database still fits in a double
@@ -64,12 +65,10 @@ class SparseRelevance(Relevance):
                 "Relevance: gains must be real numbers in a 2-D matrix, "
                 f"got {gains.dtype} of shape {gains.shape}."
             )
+        else:
+            check_indices(gains, "Relevance")
         wide = np.float64 if gains.dtype.kind == "f" else np.int64
         matrix = scipy.sparse.csr_array(gains.astype(wide), copy=True)
-        try:
-            matrix.check_format(full_check=True)
-        except ValueError as error:
-            raise InputError(f"Relevance: the sparse matrix is damaged ({error}).") from None
         matrix.sum_duplicates()
         _check_gains(matrix.data)
         n_database = int(matrix.shape[1])

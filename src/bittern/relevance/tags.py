@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bittern.checks import check_array, row_blocks
 from bittern.codes import Codes
 from bittern.errors import InputError
+from bittern.io.sparse import check_indices
 from bittern.kernels import small
 from bittern.relevance.base import Relevance
 
@@ -109,6 +110,7 @@ def _masks(tags: Any, name: str) -> tuple[NDArray[np.uint64], int]:
     if hasattr(tags, "tocsr"):
         if len(tags.shape) != 2 or tags.shape[1] == 0:
             raise InputError(f"Relevance: {name} must be 2-D (n, n_tags), got shape {tags.shape}.")
+        check_indices(tags, f"Relevance: {name}")
         return _sparse_masks(tags.tocsr(), name), tags.shape[1]
     t = check_array(tags, f"Relevance: {name}")
     if t.ndim != 2 or t.shape[1] == 0:
@@ -125,7 +127,6 @@ def _masks(tags: Any, name: str) -> tuple[NDArray[np.uint64], int]:
 
 
 def _sparse_masks(tags: Any, name: str) -> NDArray[np.uint64]:
-    tags.check_format(full_check=True)
     if not np.isin(tags.data, (0, 1)).all():
         raise InputError(f"Relevance: {name} must be booleans or 0/1.")
     rows = np.repeat(np.arange(tags.shape[0]), np.diff(tags.indptr))[tags.data != 0]

@@ -20,8 +20,9 @@ from bittern.checks import (
     check_type,
     row_blocks,
 )
-from bittern.codes import Codes
+from bittern.codes import MAX_BITS, Codes
 from bittern.errors import FileError, InputError
+from bittern.io.cache import fingerprint_of
 from bittern.io.files import check_version, make_folder, reading, write_text
 from bittern.io.locks import locked
 from bittern.progress import track
@@ -181,6 +182,7 @@ class Shards:
             "made_by": self.made_by,
             "shards": listed,
         }
+        manifest["checksum"] = fingerprint_of(manifest)
         write_text(self.folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
     @classmethod
@@ -193,9 +195,12 @@ class Shards:
         with reading(path, "manifest of shards"):
             manifest = json.loads(path.read_text())
             check_version(path, manifest["version"], VERSION)
+            said = manifest.pop("checksum", None)  # earlier manifests have none
+            if said not in (None, fingerprint_of(manifest)):
+                raise FileError(f"{path}: is damaged (its checksum differs).")
             shards, start = [], 0
             for one in manifest["shards"]:
-                files = {part: StoredFile(**file) for part, file in one["files"].items()}
+                files = {part: _stored_file(file) for part, file in one["files"].items()}
                 name, n = str(one["name"]), check_count(one["n"], "items of a shard", most=None)
                 if not files or not set(files) <= set(PARTS) or not name.isalnum():
                     raise ValueError(f"shard {name!r} has files that no shard has")
@@ -203,14 +208,25 @@ class Shards:
                 start += n
             if start != manifest["n_items"]:
                 raise ValueError(f"it promises {manifest['n_items']} items and lists {start}")
+            n_bits = manifest["n_bits"]
+            if n_bits is not None:
+                check_count(n_bits, "n_bits", most=MAX_BITS)
             return cls(
                 path.parent.resolve(),
-                manifest["n_bits"],
+                n_bits,
                 check_count(manifest["shard_size"], "shard_size"),
                 bool(manifest["is_complete"]),
                 tuple(shards),
                 dict(manifest["made_by"]),
             )
+
+
+def _stored_file(given: Mapping[str, Any]) -> StoredFile:
+    """Size and checksum of a file, as the manifest has them."""
+    file = StoredFile(**given)
+    check_count(file.bytes, "bytes of a file", least=0)
+    check_type(file.sha256, str, "the checksum of a file")
+    return file
 
 
 def _written(folder: Path, number: int, rows: slice, parts: Mapping[str, Any]) -> Shard:

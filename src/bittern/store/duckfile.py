@@ -23,6 +23,8 @@ from typing import Any, BinaryIO
 from bittern.errors import BitternError, FileError
 from bittern.extras import import_extra
 from bittern.io.files import existing_file, reason_of
+from bittern.io.leftovers import own_mark, remove_leftovers
+from bittern.store import soundness
 
 DAMAGE = "Corrupt database file|Could not read enough bytes|Could not read all|truncated"
 LOCKS_ITSELF = sys.platform == "linux"  # its two kinds of locks, of flock and fcntl, are separate
@@ -58,6 +60,7 @@ class DuckFile:
         scratch = _scratch()
         try:
             with _locked(guard, alone=True):
+                soundness.check_sound(source, _copy, refusal)
                 connection = _connect(source, source, scratch, read_only=False)
         except BaseException:
             if guard is not None:
@@ -72,7 +75,9 @@ class DuckFile:
         source = existing_file(path)
         _refuse_open(source)
         scratch = _scratch()
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        remove_leftovers(Path(tempfile.gettempdir()))
+        prefix = f"snapshot{own_mark()}"
+        with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
             copy = Path(folder, "snapshot.duckdb")
             with _guard(source) or nullcontext() as guard, _locked(guard, alone=False):
                 _copy(source, copy)
@@ -137,6 +142,8 @@ class DuckFile:
                     self._guard.close()
                 if self._copy is not None:
                     shutil.rmtree(self._copy, ignore_errors=True)
+                else:
+                    soundness.note(self.path)
 
     @contextmanager
     def _duckdb_errors(self, trouble: str) -> Iterator[None]:
@@ -193,11 +200,11 @@ def _connect(path: Path, named: Path, scratch: Path, *, read_only: bool) -> Any:
             connection.close()
             raise
     except (duckdb.Error, RuntimeError, MemoryError) as error:
-        raise _refusal(named, error) from error
+        raise refusal(named, error) from error
     return connection
 
 
-def _refusal(path: Path, error: Exception) -> FileError:
+def refusal(path: Path, error: Exception) -> FileError:
     """Why a file cannot be opened."""
     message = str(error)
     if "lock on file" in message or "used by another process" in message:  # POSIX, Windows

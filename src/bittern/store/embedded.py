@@ -19,6 +19,7 @@ from bittern.index.base import Index
 from bittern.index.hits import Hits
 from bittern.index.multi_index import MultiIndex
 from bittern.io.files import existing_file, reading
+from bittern.io.leftovers import own_mark, remove_leftovers
 from bittern.io.metadata import IN_JSON, Column, Columns, value_of
 from bittern.store.base import TITLE, Collection, Ids, Items, new_head
 from bittern.store.duckfile import DuckFile, duckdb_library, first_line, quoted
@@ -68,7 +69,8 @@ class EmbeddedCollection(Collection):
         head = json.dumps(new_head(n_bits, recipe, draft)).encode()
         entries = {"head": head, "next_id": b"0", **recipe.to_blobs()}
         # An incomplete file must not look like a collection.
-        unnamed = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        remove_leftovers(target.absolute().parent)
+        unnamed = target.with_name(f".{target.name}{own_mark()}tmp")
         try:
             _make_file(unnamed, n_bits, entries)
             unnamed.rename(target)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bittern.errors import FileError
 from bittern.extras import import_extra
+from bittern.io.exchange.faiss_layout import check_rabitq, read_binary
 from bittern.io.exchange.items import PackedItems, are_positions
 from bittern.io.files import atomic_write, existing_file, reading
 
@@ -28,17 +28,9 @@ def write(path: Path, items: PackedItems, name: str | None) -> None:
 
 def read(path: Path, name: str | None) -> PackedItems:
     """The codes of an ``IndexBinaryFlat``, or of an ``IndexBinaryIDMap`` over one."""
-    faiss, source = library(), existing_file(path)
+    source = existing_file(path)
     with reading(source, "binary index of FAISS"):
-        index = faiss.deserialize_index_binary(np.fromfile(source, np.uint8))
-    ids, flat = None, index
-    if isinstance(index, faiss.IndexBinaryIDMap):
-        ids, flat = faiss.vector_to_array(index.id_map), faiss.downcast_IndexBinary(index.index)
-    if not isinstance(flat, faiss.IndexBinaryFlat):
-        raise FileError(
-            f"{source}: holds a {type(flat).__name__}; only IndexBinaryFlat keeps plain codes."
-        )
-    packed = faiss.vector_to_array(flat.xb).reshape(flat.ntotal, flat.code_size)
+        packed, ids = read_binary(source)
     return PackedItems(packed, ids=None if ids is None or are_positions(ids) else ids)
 
 
@@ -49,9 +41,10 @@ def write_index(path: Path, index: Any) -> None:
 
 
 def read_index(path: Path) -> Any:
-    """An index of vectors."""
+    """An index of vectors: RaBitQ behind a projection; its sizes are checked before."""
     faiss, source = library(), existing_file(path)
     with reading(source, "index of FAISS"):
+        check_rabitq(source)
         return faiss.deserialize_index(np.fromfile(source, np.uint8))
 
 

@@ -1,0 +1,48 @@
+"""A short attack on every reader of files; ``scripts/fuzz`` is the long one."""
+
+from pathlib import Path
+
+import pytest
+from attack import BAD, Tally, attack, file_name, read_file, seed_of
+from formats import FORMATS
+
+FOUND = Path(__file__).parent / "found"
+SHORT = [name for name, one in FORMATS.items() if one.short]
+N_TRIALS = 6  # of each format; always the same ones
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory):
+    return tmp_path_factory.mktemp("seeds")
+
+
+@pytest.mark.slow  # some thousand small files are read, in a process that imports everything
+def test_damaged_files_are_refused_or_read(seeds):
+    tally = Tally()
+    attack(SHORT, seeds, N_TRIALS, tally)
+    assert sum(sum(one.values()) for one in tally.counts.values()) == N_TRIALS * len(SHORT)
+    assert not tally.listed(), "\n".join(tally.listed())
+    assert sum(one["refused"] for one in tally.counts.values()) > N_TRIALS * len(SHORT) / 3
+
+
+def test_trials_can_be_repeated(seeds):
+    from attack import damaged
+
+    one = FORMATS["profile"]
+    folder = seed_of(one, seeds)
+    assert damaged(one, 3, folder) == damaged(one, 3, folder)
+    assert damaged(one, 3, folder) != damaged(one, 4, folder)
+
+
+def known():
+    """Files that once ended badly, each beside the name of its format."""
+    by_name = {file_name(one, 0).partition("--")[0]: one for one in FORMATS.values()}
+    return [(path, by_name[path.name.partition("--")[0]]) for path in sorted(FOUND.glob("*--*"))]
+
+
+@pytest.mark.parametrize(("path", "one"), known(), ids=lambda value: getattr(value, "name", ""))
+def test_what_once_ended_badly_ends_well(path, one, seeds, tmp_path):
+    if not one.short:
+        pytest.skip(f"{one.name} loads a large library; scripts/fuzz has it")
+    outcome, sentence = read_file(one, path.read_bytes(), seed_of(one, seeds), tmp_path / "trial")
+    assert outcome not in BAD, sentence

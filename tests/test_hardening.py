@@ -1,0 +1,371 @@
+"""What files, kills and odd inputs may not do: crash, hang, fool, or lose anything."""
+
+import io
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from processes import seconds
+
+import bittern as bt
+from bittern import inputs
+from bittern.errors import LONGEST, BitternError, InputError, KindError, UnknownNameError
+from bittern.io import leftovers
+from bittern.io.exchange import TARGETS
+from bittern.io.npz import stored_arrays, write_arrays
+from bittern.io.sparse import read_sparse
+
+X = np.random.default_rng(0).standard_normal((60, 5))
+CODES = bt.Codes.from_bits(np.random.default_rng(1).random((20, 64)) < 0.5)
+
+
+# Messages.
+
+
+@pytest.mark.parametrize("kind", [BitternError, InputError, KindError, UnknownNameError])
+def test_a_long_message_loses_its_middle(kind):
+    said = str(kind("begin " + "x" * 100_000 + " end."))
+    assert len(said) < LONGEST + 50
+    assert said.startswith("begin x") and said.endswith("x end.") and "characters…" in said
+    assert str(kind("short.")) == "short."
+
+
+# Odd rows.
+
+ODD = {
+    "text": ("abc", "got a str"),
+    "numbers as text": (np.full((2, 5), "1"), "got text"),
+    "lists of text": ([["1", "2", "3", "4", "5"]], "got text"),
+    "np.matrix": (np.asmatrix(X), "np.asarray"),
+    "a dict": ({"a": 1}, "got a dict"),
+    "records": (np.zeros(3, [("a", "f4"), ("b", "f4")]), "fields a, b"),
+    "NaN": (np.where(np.arange(60)[:, None] == 3, np.nan, X), "row 3 has NaN or infinity"),
+    "one axis": (X[0], r"got shape \(5,\)"),
+    "complex": (X + 1j, "Complex data not supported"),
+    "dates": (np.zeros((2, 5), "M8[s]"), "got dates"),
+    "nothing": (None, "got NoneType"),
+    "a number": (3, "got int"),
+    "objects": (np.array([[1, 2, 3, 4, {}]], object), "got a dict"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_rows_get_one_sentence(name):
+    rows, says = ODD[name]
+    fitted = bt.hashing.LSH(8).fit(X)
+    quantiser = bt.quantise.QUANTISERS["int8"]().fit(X)
+    for call in (bt.hashing.ITQ(4).fit, fitted.encode, quantiser.encode, quantiser.fit):
+        with pytest.raises(InputError, match=says) as error:
+            call(rows)
+        assert "\n" not in str(error.value)
+        assert len(str(error.value)) < 250
+
+
+@pytest.mark.parametrize("name", ["itq", "itq-cca", "isohash", "bre", "ksh", "sdh", "fasthash"])
+def test_more_bits_than_rows_can_teach_are_refused_at_once(name):
+    hasher = bt.hashing.HASHERS[name](n_bits=4096)
+    with pytest.raises(InputError, match="4,096 bits are more than 60 training rows can teach"):
+        hasher.fit(X, np.arange(60) % 3)
+
+
+def test_the_cost_of_very_long_codes_is_said():
+    hasher = bt.hashing.ITQ(n_bits=2048)
+    with pytest.warns(UserWarning, match="2,048 bits takes some 32,768 times as long as 64"):
+        hasher._check_cost(1000)
+
+
+# Checksums.
+
+
+def rewritten(path, change):
+    """The zip file again, with its members changed and its comment kept."""
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+        comment = archive.comment
+    change(members)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.comment = comment
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda members: members.pop("b.npy"),
+        lambda members: members.update({"c.npy": members.pop("b.npy")}),
+        lambda members: members.update({"b.npy": npy(np.arange(4))}),
+        lambda members: members.update({"more.npy": npy(np.arange(4))}),
+    ],
+    ids=["gone", "renamed", "replaced", "added"],
+)
+def test_a_sealed_file_notices_what_became_of_its_members(tmp_path, change):
+    path = tmp_path / "a.npz"
+    write_arrays(path, {"a": np.arange(3), "b": np.arange(3)})
+    assert list(stored_arrays(path)) == ["a", "b"]
+    rewritten(path, change)
+    with pytest.raises(bt.FileError, match="its checksum differs"):
+        stored_arrays(path)
+
+
+def test_a_file_without_a_seal_is_read(tmp_path):
+    np.savez(tmp_path / "old.npz", words=CODES.words, n_bits=np.int64(64))
+    assert bt.Codes.load(tmp_path / "old.npz") == CODES
+
+
+def test_every_changed_bit_of_codes_is_noticed_or_harmless(tmp_path):
+    path = tmp_path / "c.npz"
+    CODES.save(path)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    for place in rng.integers(0, len(whole), 300).tolist():
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        try:
+            assert bt.Codes.load(path) == CODES
+        except bt.FileError:
+            continue
+
+
+def test_text_that_is_no_text_is_refused(tmp_path):
+    points = np.array([0x110000, 65], "<u4")
+    content = npy(np.array(["ab"])).replace(np.array(["ab"]).tobytes(), points.tobytes())
+    (tmp_path / "labels.npy").write_bytes(content)
+    with pytest.raises(bt.FileError, match="holds text that is damaged"):
+        inputs.read_labels(tmp_path / "labels.npy")
+
+
+# Sparse matrices.
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
+def test_sparse_matrices_come_back(tmp_path, form):
+    gains = np.random.default_rng(2).integers(0, 3, (6, 8)) * (
+        np.eye(6, 8, 1, int) + np.eye(6, 8, dtype=int)
+    )
+    scipy.sparse.save_npz(tmp_path / "a.npz", scipy.sparse.coo_array(gains).asformat(form))
+    np.testing.assert_array_equal(read_sparse(tmp_path / "a.npz").toarray(), gains)
+
+
+BROKEN = {
+    "indptr that falls": {"indptr": [0, 3, 1, 3]},
+    "indptr past the end": {"indptr": [0, 1, 2, 9]},
+    "indices below 0": {"indices": [0, -1, 2]},
+    "indices too large": {"indices": [0, 1, 1 << 40]},
+    "too few indices": {"indices": [0]},
+    "a shape of one side": {"shape": [3]},
+    "a negative shape": {"shape": [3, -3]},
+    "an absurd shape": {"shape": [1 << 60, 3], "format": np.array("csc")},
+    "no format": {"format": np.array(7)},
+    "an unknown format": {"format": np.array("xyz")},
+    "text as data": {"data": np.array(["a", "b", "c"])},
+    "2-D data": {"data": [[1, 2, 3]]},
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_damaged_sparse_matrix_is_refused_before_scipy_sees_it(tmp_path, name):
+    parts = {"format": np.array("csr"), "shape": [3, 3], "data": [1, 2, 3]}
+    parts |= {"indices": [0, 1, 2], "indptr": [0, 1, 2, 3]}
+    np.savez(tmp_path / "good.npz", **parts)
+    assert inputs.read_gains(tmp_path / "good.npz").sum() == 6
+    np.savez(tmp_path / "a.npz", **parts | BROKEN[name])
+    with pytest.raises(bt.FileError, match=r"a\.npz: "):
+        inputs.read_gains(tmp_path / "a.npz")
+
+
+# Left-overs of killed processes.
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_writer(tmp_path, monkeypatch):
+    monkeypatch.setattr(leftovers, "_looked", set())
+    dead = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True
+    )
+    mark = f".bittern-{leftovers._machine()}-{int(dead.stdout)}."
+    old, young = tmp_path / f".a.npz{mark}x.tmp", tmp_path / f".b.npz{mark}y.tmp"
+    ours = tmp_path / f".c.npz{leftovers.own_mark()}z.tmp"
+    elsewhere = tmp_path / ".d.npz.bittern-00000000-1.q.tmp"
+    for path in (old, young, ours, elsewhere):
+        path.touch()
+    long_ago = time.time() - 2 * leftovers.AGE
+    for path in (old, ours, elsewhere):
+        os.utime(path, (long_ago, long_ago))
+    CODES.save(tmp_path / "codes.npz")
+    assert not old.exists()
+    assert young.exists() and ours.exists() and elsewhere.exists()
+
+
+# Disks that are full, folders that cannot be written to, two writers, clocks, other versions.
+
+
+def in_child(work):
+    """The exit code of a forked process that runs ``work``; 0 if it raised no error."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException as error:
+            os.write(2, f"{error!r}\n".encode())
+            os._exit(9)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    path = tmp_path / "codes.npz"
+    CODES.save(path)
+    large = bt.Codes.from_bits(np.zeros((5000, 64), bool))
+
+    def work():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then writing fails, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+        with pytest.raises(bt.FileError, match=r"cannot be written \(File too large"):
+            large.save(path)
+        with pytest.raises(bt.FileError, match="cannot be written"):
+            bt.scale.Shards.create(tmp_path / "shards", large, shard_size=4000)
+
+    assert in_child(work) == 0
+    assert bt.Codes.load(path) == CODES
+    assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["codes.npz"]
+
+
+def test_a_read_only_folder_gets_one_sentence(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    CODES.save(folder / "codes.npz")
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    folder.chmod(0o555)
+
+    def work():
+        if os.geteuid() == 0:  # root may write anywhere
+            os.setgid(65534)
+            os.setuid(65534)
+        assert bt.Codes.load(folder / "codes.npz") == CODES
+        with pytest.raises(bt.FileError, match=r"cannot be written \(Permission denied\)"):
+            CODES.save(folder / "codes.npz")
+        with pytest.raises(bt.FileError, match=r"cannot be (created|written)"):
+            bt.scale.Shards.create(folder / "shards", CODES, shard_size=10)
+
+    assert in_child(work) == 0
+    folder.chmod(0o755)
+    assert bt.Codes.load(folder / "codes.npz") == CODES
+
+
+def test_files_from_the_future_are_no_left_overs(tmp_path, monkeypatch):
+    # A clock that jumps back makes every file look newer than now.
+    monkeypatch.setattr(leftovers, "_looked", set())
+    dead = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True
+    )
+    path = tmp_path / f".a{'.bittern-' + leftovers._machine() + '-' + str(int(dead.stdout))}.x.tmp"
+    path.touch()
+    ahead = time.time() + 1e6
+    os.utime(path, (ahead, ahead))
+    CODES.save(tmp_path / "codes.npz")
+    assert path.exists()
+    assert bt.Codes.load(tmp_path / "codes.npz") == CODES
+
+
+# Interrupts.
+
+
+@pytest.mark.parametrize("wait", [0.05, 0.2, 0.4])
+def test_ctrl_c_while_it_starts_prints_no_traceback(wait):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bittern", "evaluate", "none.npz"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    ready = Path(f"/proc/{process.pid}/maps")
+    end = time.monotonic() + seconds(30)
+    while ready.exists() and "_bz2\n" not in ready.read_text() and time.monotonic() < end:
+        if "numpy" in ready.read_text() or process.poll() is not None:
+            break  # our own code runs, and imports
+        time.sleep(0.005)
+    time.sleep(wait)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=seconds(60))
+    assert "Traceback" not in said
+    assert process.returncode in (2, 130, -signal.SIGINT)
+
+
+WORKER = """
+import os, sys, time
+from bittern.parallel import run_tasks
+
+def prepare():
+    return work
+
+def work(task):
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+
+if __name__ == "__main__":
+    list(run_tasks(prepare, [1], 1, owner="test"))
+"""
+
+
+def test_a_worker_dies_with_a_parent_that_is_killed(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(WORKER)
+    parent = subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    worker = int(parent.stdout.readline())
+    parent.kill()
+    parent.communicate(timeout=seconds(60))
+    end = time.monotonic() + seconds(10)
+    while leftovers._is_alive(worker) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not leftovers._is_alive(worker)
+
+
+# Names and numbers.
+
+
+@pytest.mark.parametrize("name", [["itq"], {"a": 1}, None, 3])
+def test_what_is_no_name_is_an_unknown_name(name):
+    for table in (bt.hashing.HASHERS, bt.quantise.QUANTISERS, TARGETS):
+        with pytest.raises(UnknownNameError, match=r"no (hasher|quantiser|target) is called"):
+            table[name]
+
+
+@pytest.mark.parametrize("line", ["runs = 1" + "0" * 400, "random_state = 9223372036854775808"])
+def test_a_huge_number_in_a_protocol_gets_a_sentence(tmp_path, line):
+    (tmp_path / "p.toml").write_text(
+        f'title = "T"\n{line}\nn_bits = [8]\n[dataset]\nname = "digits"\n'
+    )
+    with pytest.raises(InputError, match=r"at most 64 bits|not a readable"):
+        bt.experiments.Protocol.load(tmp_path / "p.toml")
+
+
+def test_a_damaged_matrix_in_memory_is_refused():
+    tags = scipy.sparse.csr_array(np.eye(3))
+    tags.indices[1] = 1000
+    for make in (
+        lambda: bt.Relevance.from_tags(tags, tags),
+        lambda: bt.Relevance.from_matrix(tags),
+    ):
+        with pytest.raises(InputError, match="the sparse matrix is damaged"):
+            make()
