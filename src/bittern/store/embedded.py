@@ -260,6 +260,21 @@ class EmbeddedCollection(Collection):
         known = self._metadata_of(np.unique(ids))
         return Items(ids, self._codes(codes)[rows], [dict(known[i]) for i in ids.tolist()])
 
+    def _all_codes(self) -> Codes:
+        if len(self._current_index()):
+            return self._current_index().codes
+        return Codes(np.empty((0, _n_words(self.n_bits)), np.uint64), self.n_bits)
+
+    def _column(self, name: str) -> list[Any]:
+        self._current_index()
+        if name not in self._kinds:
+            return [None] * self._count(None)
+        rows = self._file.rows(
+            f"SELECT metadata.{_name(name)} FROM codes JOIN metadata USING (id) "
+            "ORDER BY codes.position"
+        )
+        return [None if value is None else value_of(value, self._kinds[name]) for (value,) in rows]
+
     def _metadata_of(self, ids: Ids) -> dict[int, dict[str, Any]]:
         """The metadata of items by id."""
         names = ", ".join(["id", *map(_name, self._kinds)])
