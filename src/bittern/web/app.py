@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 
 import bittern
@@ -19,16 +19,16 @@ STATIC = Path(__file__).parent / "static"
 
 
 def create_app(
-    source: Source,
+    source: Source | None,
     *,
-    pages: bool = False,
+    pages: bool | APIRouter = False,
     token: str | None = None,
     hosts: Collection[str] | None = LOOPBACK,
     limits: Limits | None = None,
 ) -> FastAPI:
-    """The application over one collection.
+    """The application over one collection, or with ``source=None`` pages alone.
 
-    ``pages`` adds the explorer.  ``token``, if given, must come with every request.  ``hosts`` are
+    ``pages`` adds the explorer, or the pages that are given.  ``token``, if given, must come with every request.  ``hosts`` are
     the names by which the server may be addressed; None allows all, and needs a token.
     ``limits`` are those of uploads.
     """
@@ -43,11 +43,13 @@ def create_app(
         redoc_url=None,
     )
     failures.install(app)
-    app.include_router(routes(source, limits))
+    if source is not None:
+        app.include_router(routes(source, limits))
     if pages:
-        from bittern.web import explorer
+        from bittern.web.explorer.routes import collection_pages
 
-        app.include_router(explorer.routes(source))
+        found = pages if isinstance(pages, APIRouter) else collection_pages(source, limits=limits)
+        app.include_router(found)
         app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, hosts=hosts, token=token, most_bytes=limits.n_bytes)
     return app

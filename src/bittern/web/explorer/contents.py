@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from bittern.checks import check_same_length
 from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.store.base import Collection
 from bittern.store.image_items import STATE
+from bittern.store.paths import located
 from bittern.store.queries import image_file
+from bittern.store.recipe import IMAGE, TEXT
 from bittern.web.asked import hex_of
 from bittern.web.source import CollectionSource
 
@@ -26,6 +27,7 @@ TITLES = ("name", "path", "file")  # metadata that name an item, the first that 
 HIDDEN = (STATE, "text", "modality", LABEL)  # not repeated among the details of a tile
 MOST_LABELS = 1000  # with more, they are names rather than classes
 LONGEST = 300  # letters of a value that are shown
+MOST_VALUES = 60  # of a key that filters offer
 CACHED = 24  # results that are kept
 Ids = NDArray[np.int64]
 Result = TypeVar("Result")
@@ -45,8 +47,9 @@ class Contents:
     Results that take long are kept, as long as they are among the last ones asked for.
     """
 
-    def __init__(self, source: CollectionSource) -> None:
+    def __init__(self, source: CollectionSource, images: str = "/items") -> None:
         self.source, self.collection = source, source.collection
+        self._images = images  # where the addresses of images start
         self._lock, self._kept = RLock(), OrderedDict[Hashable, Any]()
 
     @cached_property
@@ -74,6 +77,12 @@ class Contents:
         numbers = {name: number for number, name in enumerate(names)}
         numbered = [-1 if one is None else numbers[str(one)] for one in given]
         return Labels(np.array(numbered, np.int64), tuple(names))
+
+    def values_of(self, column: str) -> list[str]:
+        """The most frequent values of a key of the metadata, for filters."""
+        given = self.once(("column", column), lambda: self.collection.column(column))
+        known = Counter(str(one) for one in given if isinstance(one, str | int | float | bool))
+        return [value for value, _ in known.most_common(MOST_VALUES)]
 
     @cached_property
     def _order(self) -> NDArray[np.intp]:
@@ -106,10 +115,39 @@ class Contents:
             check_same_length(len(values), len(known), f"explore: items and {name}")
         listed = zip(known.ids.tolist(), known.metadata, hex_of(known.codes), strict=True)
         return [
-            tile(id_, about, code, self.collection)
+            tile(id_, about, code, self._address(id_, about))
             | {name: values[i] for name, values in more.items()}
             for i, (id_, about, code) in enumerate(listed)
         ]
+
+    def _address(self, id_: int, about: dict[str, Any]) -> str | None:
+        """Where the image of an item is; None if it has none."""
+        if about.get("modality") == TEXT or image_file(about, self.collection.folder) is None:
+            return None
+        return f"{self._images}/{id_}/image"
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What an item is called in any collection of the same things: its image, name or id."""
+        if "path" in self.kinds or not self.kinds:
+            paths, kinds = self.collection.column("path"), self.collection.column("modality")
+            folder = self.collection.folder
+            if any(path is not None for path in paths):
+                return [
+                    f"{kind or IMAGE} {path and located(str(path), folder)}"
+                    for path, kind in zip(paths, kinds, strict=True)
+                ]
+        named = self.collection.column("name")
+        every = zip(named, self.ids.tolist(), strict=True)
+        return [f"id {id_}" if name is None else f"name {name}" for name, id_ in every]
+
+    @cached_property
+    def comparable(self) -> NDArray[np.int64]:
+        """Positions of the items that are compared with each other: images, if there are texts."""
+        if not self.source.is_crossmodal:
+            return np.arange(len(self.ids))
+        kinds = self.collection.column("modality")
+        return np.flatnonzero(np.array([kind == IMAGE for kind in kinds], np.bool_))
 
     def once(self, key: Hashable, compute: Callable[[], Result]) -> Result:
         """What ``compute`` gives, from the last ones kept if it was asked for before."""
@@ -125,7 +163,7 @@ class Contents:
         return found
 
 
-def tile(id_: int, about: dict[str, Any], code: str, collection: Collection) -> dict[str, Any]:
+def tile(id_: int, about: dict[str, Any], code: str, src: str | None) -> dict[str, Any]:
     """What is shown of an item: plain texts, and its code for items without image."""
     title = next((str(about[key]) for key in TITLES if about.get(key) is not None), f"item {id_}")
     details = {
@@ -133,13 +171,12 @@ def tile(id_: int, about: dict[str, Any], code: str, collection: Collection) -> 
         for key, value in about.items()
         if key not in HIDDEN and key not in TITLES and value is not None
     }
-    is_text = about.get("modality") == "text"
     return {
         "id": id_,
         "title": title,
         "label": None if about.get(LABEL) is None else _shown(about[LABEL]),
         "text": None if about.get("text") is None else _shown(about["text"]),
-        "image": not is_text and image_file(about, collection.folder) is not None,
+        "src": src,
         "code": code,
         "details": details,
     }

@@ -108,15 +108,18 @@ def bands(
     ``marks`` says of each item whether it stands out.
     """
     edges = np.searchsorted(distances, np.arange(radius + 2))
-    room, listed = MOST_TILES, []
-    for distance in np.flatnonzero(np.diff(edges)).tolist():
-        first, last = int(edges[distance]), int(edges[distance + 1])
-        chosen = slice(first, min(last, first + min(PER_BAND, room)))
-        more = {} if marks is None else {"marked": marks[chosen].tolist()}
-        shown = contents.tiles(ids[chosen], **more)
-        room -= len(shown)
-        listed.append({"distance": distance, "count": last - first, "items": shown})
-    return listed
+    used = np.flatnonzero(np.diff(edges))
+    first, sizes = edges[used], np.diff(edges)[used]
+    begun = np.cumsum(np.minimum(sizes, PER_BAND)) - np.minimum(sizes, PER_BAND)
+    n_shown = np.minimum(sizes, np.clip(MOST_TILES - begun, 0, PER_BAND))
+    chosen = np.concatenate([np.arange(f, f + n) for f, n in zip(first, n_shown, strict=True)] or [first])
+    more = {} if marks is None else {"marked": marks[chosen].tolist()}
+    tiles = contents.tiles(ids[chosen], **more)
+    ends = np.cumsum(n_shown)
+    return [
+        {"distance": int(d), "count": int(size), "items": tiles[end - n : end]}
+        for d, size, n, end in zip(used, sizes, n_shown, ends, strict=True)
+    ]
 
 
 def rankings(contents: Contents) -> list[str]:
@@ -191,11 +194,12 @@ def _by_examples(contents: Contents, query: Asked) -> dict[str, Any]:
     ids, values = found.ids[others], found.values[others]
     rounded = np.array([float(f"{value:.{ROUNDED}g}") for value in values])
     edges = [0, *(np.flatnonzero(np.diff(rounded)) + 1).tolist(), len(rounded)]
-    listed = []
-    for first, last in zip(edges[:-1], edges[1:], strict=True):
-        if first < last:
-            shown = contents.tiles(ids[first:last])
-            listed.append({"distance": rounded[first], "count": last - first, "items": shown})
+    shown = contents.tiles(ids)
+    listed = [
+        {"distance": rounded[first], "count": last - first, "items": shown[first:last]}
+        for first, last in zip(edges[:-1], edges[1:], strict=True)
+        if first < last
+    ]
     about = {
         "kind": "examples",
         "like": contents.tiles(query.like),
