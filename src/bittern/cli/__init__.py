@@ -15,6 +15,7 @@ from bittern.cli import (
     onnx,
     run,
     search,
+    serve,
     shards,
     warm_up,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "onnx",
     "run",
     "search",
+    "serve",
     "shards",
     "warm_up",
 ]
