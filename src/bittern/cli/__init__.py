@@ -8,6 +8,7 @@ from bittern.cli import (
     encode,
     evaluate,
     exchange,
+    explore,
     features,
     fit,
     fuse,
@@ -15,6 +16,7 @@ from bittern.cli import (
     onnx,
     run,
     search,
+    serve,
     shards,
     warm_up,
 )
@@ -30,6 +32,7 @@ __all__ = [
     "encode",
     "evaluate",
     "exchange",
+    "explore",
     "features",
     "fit",
     "fuse",
@@ -38,6 +41,7 @@ __all__ = [
     "onnx",
     "run",
     "search",
+    "serve",
     "shards",
     "warm_up",
 ]

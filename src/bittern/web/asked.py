@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bittern.checks import LARGEST_ID
 from bittern.codes import Codes
-from bittern.web.failures import Refusal
+from bittern.web.refusal import Refusal
 
 MOST_K, MOST_QUERIES, MOST_ITEMS = 10_000, 256, 10_000
 KINDS = ("vectors", "codes", "image", "id", "text", "like")

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException
 
-from bittern.web.failures import Refusal
+from bittern.web.refusal import Refusal
 
 M = TypeVar("M", bound=BaseModel)
 MOST_FILES = 1000

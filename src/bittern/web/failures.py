@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from http import HTTPStatus
 from typing import Any
 
@@ -13,16 +12,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from bittern.errors import BitternError, MissingExtraError
-
-log = logging.getLogger("bittern.web")
-
-
-class Refusal(BitternError):
-    """A request that is answered by a status and a sentence."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
+from bittern.web.refusal import Refusal, log
 
 
 def answer(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:

@@ -17,7 +17,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 
-from bittern.web.failures import Refusal, answer_to
+from bittern.web.failures import answer_to
+from bittern.web.refusal import Refusal
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 COOKIE = "bittern_token"

@@ -11,8 +11,8 @@ from typing import Any
 
 from bittern.data.images import decode_image, open_image
 from bittern.errors import FileError
-from bittern.store.queries import image_file
-from bittern.web.failures import Refusal
+from bittern.store.paths import located
+from bittern.web.refusal import Refusal
 from bittern.web.source import Source
 
 MEBIBYTE = 1 << 20
@@ -50,10 +50,10 @@ def read_own_image(source: Source, id_: int, known: dict[str, Any]) -> bytes:
 
     Links are followed first, so that neither ``..`` nor a link leads out of these folders.
     """
-    file = image_file(known, source.folder)
-    if file is None:
+    path = known.get("path")
+    if path is None:
         raise Refusal(404, f"The item {id_} has no image.")
-    real = Path(os.path.realpath(file))
+    real = Path(os.path.realpath(located(str(path), source.folder)))
     if not any(real.is_relative_to(root) for root in source.roots):
         raise Refusal(403, f"The image of item {id_} is outside the collection's folder of images.")
     try:

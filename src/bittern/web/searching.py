@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from bittern.checks import check_choice
 from bittern.codes import Codes
-from bittern.fusion.examples import similarity
 from bittern.index.hits import Hits
-from bittern.index.rerank import rerank
-from bittern.store.queries import CANDIDATES, check_words
 from bittern.store.recipe import IMAGE, TEXT
 from bittern.web.asked import Search, codes_from, image_bytes
-from bittern.web.failures import Refusal
 from bittern.web.found import Found, Ids
 from bittern.web.images import Limits, check_upload
+from bittern.web.refusal import Refusal
 from bittern.web.source import Source
 
 DEFAULT_K = 10
@@ -90,6 +87,8 @@ def image_query(source: Source, images: Sequence[bytes], limits: Limits) -> Quer
 
 def text_code(source: Source, text: str) -> Codes:
     """The code of a text."""
+    from bittern.store.queries import check_words
+
     recipe = source.recipe
     takes_texts = recipe.features is not None and recipe.features.takes == "texts"
     if recipe.texts is None and not takes_texts:
@@ -122,6 +121,9 @@ def checked_condition(where: str | None) -> str | None:
 
 def _most_similar(source: Source, asked: Search, where: str | None, limits: Limits) -> Found:
     """Items near an example, ranked by similarity to all of them (2.2 of the evidence paper)."""
+    from bittern.fusion.examples import similarity
+    from bittern.store.queries import CANDIDATES
+
     k = asked.k or DEFAULT_K
     wanted = _examples(source, asked.like or [], limits)
     hits = source.search(wanted, max(CANDIDATES, k), where)
@@ -166,6 +168,8 @@ def _reranked(source: Source, query: Query, asked: Search, where: str | None) ->
 
 
 def _by_vectors(source: Source, found: Found, vector: NDArray[Any], k: int | None) -> Found:
+    from bittern.index.rerank import rerank
+
     stored = source.vectors_of(found.ids)
     if stored is None:
         raise Refusal(422, "This server has no vectors to rerank by; start it with --vectors.")

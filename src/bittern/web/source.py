@@ -16,10 +16,10 @@ from bittern.codes import Codes
 from bittern.io.metadata import Metadata
 from bittern.kernels import small
 from bittern.store.base import Collection
-from bittern.store.image_items import Origin
+from bittern.store.paths import located
 from bittern.store.recipe import Recipe
-from bittern.web.failures import Refusal
 from bittern.web.found import Found, Ids, nearest, with_ties
+from bittern.web.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,7 +176,7 @@ class CollectionSource(Source):
         if replace and ids is not None:
             return self.collection.upsert(codes, ids, metadata)
         if ids is not None:
-            there = np.isin(ids, self.collection.ids)
+            there = self.collection._which_exist(ids)
             if there.any():
                 raise id_exists(int(ids[there][0]))
         return self.collection.add(codes, ids, metadata)
@@ -205,7 +205,7 @@ def image_roots(collection: Collection) -> tuple[Path, ...]:
     folder of images that were added by requests.
     """
     origin, home, uploads = collection.origin, collection.folder, uploads_of(collection)
-    roots = [home] if origin is None else [Origin.from_json(origin, home).root]
+    roots = [home] if origin is None else [located(origin["folder"], home)]
     return tuple(path.resolve() for path in (*roots, uploads) if path is not None)
 
 

@@ -12,12 +12,11 @@ import numpy as np
 
 from bittern.codes import Codes
 from bittern.io.files import atomic_write, make_folder
-from bittern.store.image_items import PROTECTED
 from bittern.store.paths import stored_path
 from bittern.web.asked import Add, codes_from, image_bytes
-from bittern.web.failures import Refusal
 from bittern.web.found import Ids
 from bittern.web.images import Limits, check_upload
+from bittern.web.refusal import Refusal
 from bittern.web.searching import Query, image_query, vectors_query
 from bittern.web.source import Source
 
@@ -61,6 +60,8 @@ def _encoded(source: Source, asked: Add, images: Sequence[bytes], limits: Limits
 
 
 def _checked_metadata(given: Sequence[dict[str, Any]] | None, n: int) -> list[dict[str, Any]]:
+    from bittern.store.image_items import PROTECTED
+
     if given is None:
         return [{} for _ in range(n)]
     if len(given) != n:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
@@ -17,8 +16,8 @@ from bittern.codes import Codes
 from bittern.errors import BitternError, InputError
 from bittern.web.asked import codes_from, hex_of
 from bittern.web.explorer.contents import Contents
-from bittern.web.failures import Refusal
 from bittern.web.images import Limits, read_own_image, thumbnail
+from bittern.web.refusal import Refusal
 from bittern.web.searching import image_query, only, text_code
 
 KEPT = 64  # uploaded images that the server remembers
@@ -143,7 +142,7 @@ def image_vector(contents: Contents, item: int) -> NDArray[Any] | None:
         return None
     try:
         content = read_own_image(contents.source, item, known)
-        return np.asarray(features.transform([io.BytesIO(content).getvalue()]))
+        return np.asarray(features.transform([content]))
     except BitternError:
         return None
 

@@ -18,7 +18,7 @@ from bittern.experiments.running import IMAGES, TEXTS
 from bittern.io.files import reading
 from bittern.metrics import evaluate
 from bittern.web.explorer.quality import METRICS, N_BINS, by_radius
-from bittern.web.failures import Refusal
+from bittern.web.refusal import Refusal
 
 ADDRESS = "/view/experiment/images"
 
