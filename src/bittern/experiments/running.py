@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -286,13 +287,25 @@ def _image_modality(dataset: Dataset) -> str | None:
     return None
 
 
+def small_image(dataset: Dataset, position: int) -> bytes | None:
+    """A small PNG of an item; None if the dataset has no images."""
+    modality = _image_modality(dataset)
+    return None if modality is None else _png(np.asarray(dataset[modality][position]))
+
+
 def _write_image(path: Path, pixels: NDArray[Any]) -> None:
+    with atomic_write(path) as file:
+        file.write(_png(pixels))
+
+
+def _png(pixels: NDArray[Any]) -> bytes:
     from PIL import Image
 
     image = Image.fromarray(_grey_levels(pixels))
     image.thumbnail((IMAGE_SIDE, IMAGE_SIDE))
-    with atomic_write(path) as file:
-        image.save(file, format="PNG")
+    content = io.BytesIO()
+    image.save(content, format="PNG")
+    return content.getvalue()
 
 
 def _grey_levels(pixels: NDArray[Any]) -> NDArray[np.uint8]:

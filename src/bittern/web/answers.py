@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -17,7 +18,10 @@ KEYS = {"distance": b'"distance":', "similarity": b'"similarity":'} | {
 
 
 def results(
-    source: Source, found: Sequence[Found], histograms: Sequence[NDArray] | None, metadata: bool
+    source: Source,
+    found: Sequence[Found],
+    metadata: bool,
+    histograms: Sequence[NDArray[Any]] | None = None,
 ) -> bytes:
     """What a search found."""
     parts = [
@@ -43,7 +47,7 @@ def page(rows: Rows, start: int, total: int) -> bytes:
     return b'{"total":%d,"start":%d,"items":[%s]}' % (total, start, listed)
 
 
-def _result(source: Source, found: Found, histogram: NDArray | None, metadata: bool) -> bytes:
+def _result(source: Source, found: Found, histogram: NDArray[Any] | None, metadata: bool) -> bytes:
     key = KEYS[found.kind]
     known = source.known(found.ids) if metadata else None
     hits = b",".join(
@@ -53,10 +57,12 @@ def _result(source: Source, found: Found, histogram: NDArray | None, metadata: b
             zip(found.ids.tolist(), found.values.tolist(), strict=True)
         )
     )
-    more = {
+    more: dict[str, Any] = {
         "ties": [{"distance": distance, "count": n} for distance, n in found.ties],
         "tie_is_cut": found.is_cut,
     }
+    if found.kind == "vector distance":
+        more["without_vector"] = found.n_left_out
     if histogram is not None:
         more["histogram"] = histogram.tolist()
     return b'{"hits":[%s],%s' % (hits, json.dumps(more).encode()[1:])

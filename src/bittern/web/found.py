@@ -21,7 +21,8 @@ class Found:
 
     ``ties`` has a pair of distance and count for each distance of a hit: how many items of the
     collection that meet the condition are at that distance.  ``is_cut`` says that k ended in the
-    middle of a tie, so that which of these items are hits is arbitrary.
+    middle of a tie, so that which of these items are hits is arbitrary.  Ranked by vectors, it says
+    so of the items that were compared, and ``n_left_out`` how many of these have no vector.
     """
 
     ids: Ids
@@ -29,6 +30,7 @@ class Found:
     kind: str = "distance"  # or "similarity": larger is better
     ties: tuple[tuple[int, int], ...] = ()
     is_cut: bool = False
+    n_left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -14,7 +14,7 @@ from bittern.web import answers, bodies, images
 from bittern.web.asked import MOST_K, Add, Delete, Id, Search
 from bittern.web.documented import ADDED, DELETED, ERRORS, ITEM, ITEMS, RESULTS, body_of
 from bittern.web.images import MOST_THUMBNAIL, THUMBNAIL, Limits
-from bittern.web.searching import checked_condition, encode, find, only
+from bittern.web.searching import checked_condition, encode, find, most_similar, only
 from bittern.web.source import Source
 from bittern.web.writing import add_items, check_writable
 
@@ -120,13 +120,16 @@ def _is_plain(asked: Search) -> bool:
 
 
 def _answer(source: Source, asked: Search, uploads: list[bytes], limits: Limits) -> bytes:
-    found = find(source, asked, uploads, limits)
+    where = only(source, asked.to, asked.where)
+    if asked.like is not None:
+        return answers.results(source, [most_similar(source, asked, where, limits)], asked.metadata)
+    query = encode(source, asked, uploads, limits)
+    found = find(source, query, asked, where)
     histograms = None
-    if asked.histogram and asked.like is None:
-        codes = encode(source, asked, uploads, limits).codes
-        where = only(source, asked.to, asked.where)
-        histograms = [source.histogram(codes[q : q + 1], where) for q in range(len(codes))]
-    return answers.results(source, found, histograms, asked.metadata)
+    if asked.histogram:
+        n = len(query.codes)
+        histograms = [source.histogram(query.codes[q : q + 1], where) for q in range(n)]
+    return answers.results(source, found, asked.metadata, histograms)
 
 
 def _json(text: bytes) -> Response:

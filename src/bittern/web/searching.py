@@ -30,12 +30,8 @@ class Query:
     vectors: NDArray[Any] | None = None
 
 
-def find(source: Source, asked: Search, uploads: Sequence[bytes], limits: Limits) -> list[Found]:
-    """The items of each query; ``uploads`` are images of the request besides its text."""
-    where = only(source, asked.to, asked.where)
-    if asked.like is not None:
-        return [_most_similar(source, asked, where, limits)]
-    query = encode(source, asked, uploads, limits)
+def find(source: Source, query: Query, asked: Search, where: str | None) -> list[Found]:
+    """The items of each query that meet the condition."""
     if asked.rerank is not None:
         return _reranked(source, query, asked, where)
     if asked.radius is not None:
@@ -119,7 +115,7 @@ def checked_condition(where: str | None) -> str | None:
     return where
 
 
-def _most_similar(source: Source, asked: Search, where: str | None, limits: Limits) -> Found:
+def most_similar(source: Source, asked: Search, where: str | None, limits: Limits) -> Found:
     """Items near an example, ranked by similarity to all of them (2.2 of the evidence paper)."""
     from bittern.fusion.examples import similarity
     from bittern.store.queries import CANDIDATES
@@ -152,7 +148,7 @@ def _examples(source: Source, given: Sequence[int | str], limits: Limits) -> Cod
 def _reranked(source: Source, query: Query, asked: Search, where: str | None) -> list[Found]:
     """The nearest items by code, ranked by the distance of their vectors from the query's.
 
-    Items without a stored vector are left out.
+    Items without a stored vector are left out, and counted.
     """
     if query.vectors is None:
         raise Refusal(422, "rerank needs a query with a vector: vectors, an image, or an id.")
@@ -183,4 +179,12 @@ def _by_vectors(source: Source, found: Found, vector: NDArray[Any], k: int | Non
     order = np.arange(len(kept), dtype=np.int64)
     hits = Hits(order[None], np.zeros((1, len(kept)), np.int32))
     rows, distances = rerank(hits, vector, vectors[there])[0] if len(kept) else (order, order)
-    return replace(found, ids=kept[rows][:k], values=distances[:k], kind="vector distance")
+    n_left_out = int(np.count_nonzero(~there))
+    return replace(
+        found,
+        ids=kept[rows][:k],
+        values=distances[:k],
+        kind="vector distance",
+        ties=(),
+        n_left_out=n_left_out,
+    )

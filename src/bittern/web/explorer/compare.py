@@ -60,7 +60,6 @@ class Side:
 
 def first_bits(codes: Codes, n_bits: int) -> Codes:
     """The codes cut to their first bits."""
-    n_bits = check_count(n_bits, "compare: bits", 1, codes.n_bits)
     words = codes.words[:, : -(-n_bits // 64)].copy()
     if n_bits % 64:
         words[:, -1] &= np.uint64((1 << n_bits % 64) - 1)
@@ -162,6 +161,7 @@ def sides_of(
     """The two sides: a collection and another, or its codes and their first bits."""
     here = Side(_name(contents), contents, uploads)
     if n_bits is not None:
+        n_bits = check_count(n_bits, "compare: bits", 1, contents.source.n_bits)
         return here, Side(f"{_name(contents)}, first {n_bits} bits", contents, uploads, n_bits)
     if other is None:
         raise InputError("compare: choose a number of bits, or start with --against OTHER.")

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.analysis import per_class
-from bittern.errors import InputError
+from bittern.data import Dataset
+from bittern.errors import BitternError, InputError
 from bittern.experiments.record import Example, Record
 from bittern.experiments.records import Records
-from bittern.experiments.running import IMAGES, TEXTS
+from bittern.experiments.run_data import load_dataset, root_of
+from bittern.experiments.running import IMAGES, TEXTS, small_image
 from bittern.io.files import reading
 from bittern.metrics import evaluate
 from bittern.web.explorer.quality import METRICS, N_BINS, by_radius
@@ -47,6 +49,19 @@ class Experiment:
         ]
 
     @cached_property
+    def _dataset(self) -> Dataset | None:
+        """The data of the experiment, if it is still where it was; for its images alone."""
+        protocol = self.records.protocol
+        try:
+            return load_dataset(protocol.dataset, root_of(protocol, None))
+        except (BitternError, OSError):
+            return None
+
+    @cached_property
+    def _has_images(self) -> bool:
+        return self._dataset is not None and small_image(self._dataset, 0) is not None
+
+    @cached_property
     def _texts(self) -> dict[str, str]:
         path = self.folder / IMAGES / TEXTS
         if not path.is_file():
@@ -55,26 +70,32 @@ class Experiment:
             return json.loads(path.read_text(encoding="utf-8"))
 
     def record(self, cell: int | None) -> Record:
-        """The record of a cell, by default the first."""
+        """The record of a cell, by default the first with codes."""
         numbers = [one["number"] for one in self.cells]
         if not numbers:
             raise InputError(f"{self.folder}: no record has values for each query.")
-        if cell is None:
-            cell = numbers[0]
+        if cell is None:  # the first with codes, if there is one
+            coded = [one["number"] for one in self.cells if one["n_bits"] is not None]
+            cell = (coded or numbers)[0]
         if cell not in numbers:
             raise InputError(f"quality: there is no cell {cell}.")
         return self.records.records[cell]
 
     def image(self, position: int) -> bytes:
-        """The small image of an item; only those of examples are kept."""
+        """The small image of an item: a kept one, or else one of the dataset."""
         path = self.folder / IMAGES / f"{position}.png"
-        if not path.is_file():
+        if path.is_file():
+            return path.read_bytes()
+        if self._dataset is None or not 0 <= position < len(self._dataset):
             raise Refusal(404, f"The experiment has no image of item {position}.")
-        return path.read_bytes()
+        found = small_image(self._dataset, position)
+        if found is None:
+            raise Refusal(404, f"The experiment has no image of item {position}.")
+        return found
 
     def tile(self, position: int, label: int | None = None, **more: Any) -> dict[str, Any]:
         """What is shown of an item of the dataset."""
-        has_image = (self.folder / IMAGES / f"{position}.png").is_file()
+        has_image = (self.folder / IMAGES / f"{position}.png").is_file() or self._has_images
         return {
             "id": position,
             "title": f"row {position}",

@@ -24,7 +24,7 @@ MOST_COMPARISONS = 4_000_000_000  # of codes, for the classes that are confused
 N_BINS = 20
 CUTOFF = 10  # neighbours that say with which class a query is confused
 MOST_CLASSES = 40  # that the table of confusions shows
-NEAREST = 12  # neighbours in a gallery
+NEAREST = 10  # neighbours in a gallery
 TRUTH = 48  # relevant items that are shown at once
 METRICS = ("ap", "ap:pessimistic", "ap:optimistic")
 IMAGES = "modality = 'image'"

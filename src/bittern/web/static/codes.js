@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { correlations, histogram, percent, shares } from "./charts.js";
-import { count, empty, failure, h, plural, say } from "./dom.js";
+import { count, empty, failure, h, plural, put, say } from "./dom.js";
 import { about } from "./item.js";
 import { mapSection } from "./map.js";
 import { address, go } from "./state.js";
@@ -34,7 +34,7 @@ export function mount(root, info) {
 
 async function fill(section, make) {
   try {
-    section.replaceChildren(...(await make()));
+    put(section, await make());
   } catch (error) {
     if (error.name !== "AbortError") section.replaceChildren(failure(error));
   }

@@ -1,7 +1,7 @@
 // Compare: one query in two collections, or in codes of two lengths; what only one finds stands out.
 
 import { get } from "./api.js";
-import { empty, failure, h, plural, say } from "./dom.js";
+import { empty, failure, h, plural, put, say } from "./dom.js";
 import { about } from "./item.js";
 import { asked, isAsked, queryPanel } from "./query.js";
 import { address, go } from "./state.js";
@@ -24,7 +24,7 @@ export function mount(root, info) {
       const bits = query.get("bits") ?? (info.other ? null : Math.max(1, Math.floor(info.n_bits / 2)));
       const found = await get("/view/compare", { ...asked(query), bits }, { signal });
       if (found.query) panel.show(found.query);
-      results.replaceChildren(...shownSides(found, query));
+      put(results, shownSides(found, query));
     } catch (error) {
       if (error.name !== "AbortError") results.replaceChildren(failure(error));
     }

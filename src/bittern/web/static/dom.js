@@ -29,6 +29,12 @@ export function chart(text) {
   return parsed.documentElement.nodeName === "svg" ? document.importNode(parsed.documentElement, true) : h("p", {}, "The chart cannot be shown.");
 }
 
+/** Show these in an element instead of what it has; null and false are left out. */
+export function put(element, ...children) {
+  element.replaceChildren();
+  return fill(element, {}, children);
+}
+
 /** 1234 as 1,234. */
 export function count(n) {
   return Number(n).toLocaleString("en");

@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { slider } from "./charts.js";
-import { count, empty, failure, h, plural, say } from "./dom.js";
+import { count, empty, failure, h, plural, put, say } from "./dom.js";
 import { about } from "./item.js";
 import { go } from "./state.js";
 import { tile } from "./tiles.js";
@@ -18,7 +18,7 @@ export function mount(root, info) {
     const skip = Number(query.get("skip") ?? 0);
     try {
       const found = await get("/view/duplicates", { radius: query.get("radius"), link, skip }, { signal });
-      page.replaceChildren(...drawn(found, link, skip));
+      put(page, drawn(found, link, skip));
     } catch (error) {
       if (error.name !== "AbortError") page.replaceChildren(failure(error));
     }

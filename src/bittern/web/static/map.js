@@ -6,7 +6,7 @@ import { about } from "./item.js";
 import { address, go } from "./state.js";
 import { gallery } from "./tiles.js";
 
-const COLOURS = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [201, 138, 0], [86, 180, 233], [120, 120, 120]];
+const COLOURS = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [201, 138, 0], [86, 180, 233], [120, 120, 120], [140, 60, 170], [190, 30, 60], [110, 150, 20], [130, 85, 45], [0, 130, 140]];
 const SHOWN = 48;
 const CORNERS = 60; // of a lasso in the address
 
@@ -112,7 +112,8 @@ function drawLegend(legend, classes, map) {
   const most = 24;
   legend.replaceChildren(...classes.slice(0, most).map((name, i) => {
     const mark = h("i", {});
-    mark.style.background = `rgb(${COLOURS[i % COLOURS.length].join(",")})`;
+    const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+    mark.style.background = `rgb(${COLOURS[i % COLOURS.length].map((value) => lift(value, isDark)).join(",")})`;
     const button = h("button", { type: "button", "aria-pressed": "false", title: `Show ${name} alone` }, mark, name);
     button.addEventListener("click", () => {
       const is = button.getAttribute("aria-pressed") !== "true";
@@ -279,7 +280,7 @@ class PointMap {
     const faint = isDark ? 0xff3d362e : 0xffdedad5;
     const plain = shade(0, 114, 178, isDark);
     const cells = new Uint32Array(image.data.buffer);
-    const size = Math.max(2, Math.round((points.n > 20000 ? 1.5 : points.n > 3000 ? 2.5 : 4) * this.pixels));
+    const size = Math.max(2, Math.round((points.n > 20000 ? 1.5 : points.n > 3000 ? 2.5 : 5) * this.pixels));
     const passes = this.inside || this.alone !== null ? [false, true] : [null];
     for (const isChosen of passes) this.plot(cells, { width, height, size, shades, faint, plain, isChosen });
     pen.putImageData(image, 0, 0);
@@ -317,9 +318,14 @@ class PointMap {
   }
 }
 
-function shade(r, g, b, isDark) {
-  const lift = (value) => (isDark ? Math.min(255, Math.round(value * 0.75 + 70)) : value);
-  return (0xff000000 | (lift(b) << 16) | (lift(g) << 8) | lift(r)) >>> 0;
+function lift(value, isDark) {
+  return isDark ? Math.min(255, Math.round(value * 0.75 + 70)) : value;
+}
+
+function shade(...colour) {
+  const isDark = colour.pop();
+  const [r, g, b] = colour.map((value) => lift(value, isDark));
+  return (0xff000000 | (b << 16) | (g << 8) | r) >>> 0;
 }
 
 function isInside(x, y, corners) {

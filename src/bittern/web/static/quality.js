@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { histogram, matrix, percent, shares } from "./charts.js";
 import { score } from "./compare.js";
-import { chart, count, empty, failure, h, plural, say } from "./dom.js";
+import { chart, count, empty, failure, h, plural, put, say } from "./dom.js";
 import { about } from "./item.js";
 import { address, go } from "./state.js";
 import { bandList, gallery, picture, shortName, shown, walkable } from "./tiles.js";
@@ -15,8 +15,8 @@ export function mount(root, info) {
   root.append(body);
   return async (query, signal) => {
     try {
-      if (query.get("item")) body.replaceChildren(...(await oneQuery(info, query, signal)));
-      else body.replaceChildren(...(await overview(info, query, signal)));
+      if (query.get("item")) put(body, await oneQuery(info, query, signal));
+      else put(body, await overview(info, query, signal));
     } catch (error) {
       if (error.name !== "AbortError") body.replaceChildren(failure(error));
     }

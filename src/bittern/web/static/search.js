@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { slider } from "./charts.js";
-import { count, empty, failure, h, plural, say } from "./dom.js";
+import { count, empty, failure, h, plural, put, say } from "./dom.js";
 import { about } from "./item.js";
 import { asked, exampleButtons, ids, isAsked, queryPanel } from "./query.js";
 import { address, go, params } from "./state.js";
@@ -24,7 +24,7 @@ export function mount(root, info) {
     try {
       const found = await get("/view/search", { ...asked(query), radius: query.get("radius"), rank: query.get("rank") }, { signal });
       panel.show(found.query);
-      results.replaceChildren(...(found.kind === "likeness" ? byExamples(found, query) : byDistance(found, query, info)));
+      put(results, found.kind === "likeness" ? byExamples(found, query) : byDistance(found, query, info));
     } catch (error) {
       if (error.name !== "AbortError") results.replaceChildren(failure(error));
     }
@@ -76,7 +76,7 @@ function rankPicker(query, info) {
 function ranked(second, query) {
   const title = RANKINGS[second.kind] ?? second.kind;
   if (second.error) return h("section", { "aria-label": title }, h("h2", {}, title), failure(new Error(second.error)));
-  const note = (item) => `${shown(item.value)} · Hamming ${item.distance}`;
+  const note = (item) => `${shown(item.value)} (Hamming ${item.distance})`;
   const lead = `${plural(second.n_ranked, "item")} within the radius, ranked a second time${second.items.length < second.n_ranked ? `; the first ${second.items.length}` : ""}.`;
   return h("section", { class: "ranked", "aria-label": title }, h("h2", {}, title), h("p", { class: "lead" }, lead), gallery(second.items, { ...options(query), note }));
 }
