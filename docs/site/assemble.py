@@ -29,6 +29,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "advise",
         "searching",
         "engines",
+        "explore",
         "duplicates",
         "tables",
         "datasets",

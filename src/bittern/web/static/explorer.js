@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { count, failure } from "./dom.js";
-import { onChange, params } from "./state.js";
+import { followLinks, onChange, params } from "./state.js";
 
 const main = document.getElementById("main");
 const view = document.body.dataset.view;
@@ -32,6 +32,7 @@ async function start() {
     }
   };
   onChange(update);
+  followLinks();
   await update();
 }
 

@@ -150,13 +150,14 @@ function filterPanel(info) {
   const where = h("input", { type: "text", id: "ask-where", placeholder: "label = 'cat' AND id < 500", spellcheck: "false", autocomplete: "off" });
   const to = info.is_crossmodal ? h("select", { id: "ask-to", change: () => go({ to: to.value === "image" ? null : to.value, radius: null }) }, h("option", { value: "image" }, "images"), h("option", { value: "text" }, "texts")) : null;
   const apply = () => go({ where: where.value.trim(), radius: null });
-  const form = h("form", { class: "ask", submit: (event) => { event.preventDefault(); apply(); } }, h("label", { for: "ask-where" }, "Filter"), h("div", { class: "row" }, where, h("button", {}, "Apply")));
+  const form = h("form", { class: "ask", submit: (event) => { event.preventDefault(); apply(); } }, h("label", { for: "ask-where" }, "Condition"), h("div", { class: "row" }, where, h("button", {}, "Apply")));
   const parts = [to && h("div", { class: "ask" }, h("label", { for: "ask-to" }, "Find"), to), form];
   if (columns.length) parts.push(builder(columns, where, apply));
   return {
-    element: h("div", { class: "filters" }, parts),
+    element: h("details", { class: "filters", open: innerWidth > 768 }, h("summary", {}, "Filter"), parts),
     update(query) {
       where.value = query.get("where") ?? "";
+      if (where.value) where.closest("details").open = true;
       if (to) to.value = query.get("to") ?? "image";
     },
   };

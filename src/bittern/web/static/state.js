@@ -30,6 +30,24 @@ export function go(changes, { replace = false } = {}) {
   for (const listener of listeners) listener();
 }
 
+/** Follow links within a view without loading the page again. */
+export function followLinks() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href]");
+    const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+    if (!link || !isPlain || event.defaultPrevented || link.hasAttribute("download")) return;
+    const there = new URL(link.href);
+    if (there.origin !== location.origin || there.pathname !== location.pathname || there.hash) return;
+    event.preventDefault();
+    document.getElementById("item").close();
+    if (there.search === location.search) return;
+    history.pushState(null, "", there);
+    for (const listener of listeners) listener();
+    scrollTo(0, 0);
+    document.getElementById("main").focus({ preventScroll: true });
+  });
+}
+
 export function onChange(listener) {
   listeners.add(listener);
   addEventListener("popstate", listener);
