@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-WAIT = 60  # seconds; a busy machine is slow
+WAIT = 180  # seconds; a busy machine is slow
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -76,6 +76,7 @@ class Page:
         self.driver, self.address = driver, address
 
     def open(self, path):
+        """Open an address, and wait until it is drawn."""
         self.driver.get(self.address + path)
         self.settled()
 
@@ -103,9 +104,11 @@ class Page:
         raise AssertionError(f"waited in vain for {what} at {self.driver.current_url}")
 
     def run(self, script, *values):
+        """Run JavaScript."""
         return self.driver.execute_script(script, *values)
 
     def all(self, selector):
+        """The elements that are there now."""
         return self.driver.find_elements("css selector", selector)
 
     def one(self, selector, text=""):
@@ -116,6 +119,7 @@ class Page:
         )
 
     def click(self, selector, text=""):
+        """Click on the first element that has this text."""
         from selenium.common.exceptions import StaleElementReferenceException
 
         def press():
@@ -129,15 +133,13 @@ class Page:
 
         self.until(press, f"a click on {selector}")
 
-    def text(self, selector="main"):
-        return self.one(selector).text
-
     def at(self, part):
         """Wait until the address has this part, and the view is drawn."""
         self.until(lambda: part in self.driver.current_url, part)
         self.settled()
 
     def back(self, part):
+        """Press the back button."""
         self.driver.back()
         self.at(part)
 
@@ -158,11 +160,11 @@ class Page:
         """Controls and images that a screen reader has no name for."""
         tree = self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
         wanted = {"button", "link", "textbox", "searchbox", "spinbutton", "slider", "combobox"}
-        wanted |= {"radio", "checkbox", "region", "group", "dialog", "img", "navigation", "main"}
+        wanted |= {"radio", "checkbox", "region", "dialog", "img", "navigation", "main"}
         bad = []
         for node in tree:
             role = node.get("role", {}).get("value")
-            if not node.get("ignored") and role in wanted - {"group"}:
-                if not node.get("name", {}).get("value", "").strip():
-                    bad.append(role)
+            name = node.get("name", {}).get("value", "").strip()
+            if role in wanted and not name and not node.get("ignored"):
+                bad.append(role)
         return bad

@@ -197,7 +197,9 @@ def test_rank_again_side_by_side_by_vectors(rows):
     assert len(rows.all(".two > section")) == 2
     note = rows.one(".ranked .note")
     assert "Hamming" in note.text
-    ranked = rows.run("return [...document.querySelectorAll('.ranked .tile')].map((t) => t.dataset.id)")
+    ranked = rows.run(
+        "return [...document.querySelectorAll('.ranked .tile')].map((t) => t.dataset.id)"
+    )
     vectors = blobs()[0]
     real = [float(np.linalg.norm(vectors[int(i)] - vectors[5])) for i in ranked]
     assert real == sorted(real) and len(real) > 5
@@ -222,7 +224,9 @@ def test_compare_two_collections_and_two_lengths(rows):
         "rows.bittern 16 bits",
         "other.bittern 12 bits",
     ]
-    assert all("Average precision" in one.text and "by the order of ties" in one.text for one in sides)
+    assert all(
+        "Average precision" in one.text and "by the order of ties" in one.text for one in sides
+    )
     assert all(one.find_elements("css selector", ".tile.only") for one in sides)
     assert rows.nameless() == []
     rows.one("#ask-bits").send_keys("8", "\n")

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from explored import DIM, N, N_BITS, blobs, contents_of, item, make_rows, uploads_of
+from explored import DIM, N_BITS, N, blobs, contents_of, item, make_rows, uploads_of
 
 import bittern as bt
 from bittern.errors import FileError, InputError

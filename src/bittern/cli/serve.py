@@ -76,9 +76,7 @@ def _leave(*_: object) -> None:
     raise SystemExit(0)
 
 
-def allowed_hosts(
-    host: str, token: str | None, command: str = "serve"
-) -> tuple[str, ...] | None:
+def allowed_hosts(host: str, token: str | None, command: str = "serve") -> tuple[str, ...] | None:
     """The names that requests may address; None for all, which need a token."""
     from bittern.web.guard import LOOPBACK
 
@@ -86,7 +84,7 @@ def allowed_hosts(
         return LOOPBACK
     if not token:
         raise InputError(
-            f"{command}: --host {host} can be reached from other machines, and needs --token, or the "
-            f"variable {VARIABLE}."
+            f"{command}: --host {host} can be reached from other machines, and needs --token, or "
+            f"the variable {VARIABLE}."
         )
     return None

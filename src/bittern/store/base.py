@@ -170,7 +170,7 @@ class Collection(ABC):
         return self._all_codes()
 
     def column(self, name: str) -> list[Any]:
-        """One key of the metadata of all items, in the order of :attr:`ids`; None if it lacks it."""
+        """One key of the metadata of all items, in the order of :attr:`ids`; None if missing."""
         self._check_open()
         return self._column(name)
 

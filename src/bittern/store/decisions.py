@@ -66,7 +66,7 @@ class Decisions:
         return left
 
     def to_csv(self) -> str:
-        """A row for each decision: id, decision, name and file; items that are gone are left out."""
+        """A row for each decision: id, decision, name and file; without items that are gone."""
         known = self.read()
         there = set(self._collection.ids.tolist())
         ids = [id_ for id_ in known if id_ in there]

@@ -103,9 +103,7 @@ def question_of(contents: Contents, query: Asked, uploads: Uploads) -> Question:
     """The query as a code; InputError if there is none."""
     if query.item is not None:
         (shown,) = contents.tiles([query.item])
-        return Question(
-            contents.code_of(query.item), {"kind": "item", **shown}, None, query.item
-        )
+        return Question(contents.code_of(query.item), {"kind": "item", **shown}, None, query.item)
     if query.text is not None:
         code = text_code(contents.source, query.text)
         about = {"kind": "text", "title": query.text, "code": hex_of(code)[0]}

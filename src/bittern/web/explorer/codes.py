@@ -48,7 +48,11 @@ def bit(contents: Contents, number: int) -> dict[str, Any]:
         ids, values, source = contents.once("logits", lambda: _logits(contents))
     except BitternError as error:
         return answer | {"note": str(error), **_drawn(contents, is_on)}
-    return answer | {"source": source, "n_measured": len(ids), **_sides(contents, ids, values, number)}
+    return answer | {
+        "source": source,
+        "n_measured": len(ids),
+        **_sides(contents, ids, values, number),
+    }
 
 
 def bit_moments(codes: Codes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -101,9 +105,7 @@ def _buckets(contents: Contents) -> dict[str, Any]:
         ],
         "largest": [
             {"count": int(sizes[i]), "code": hex_of(codes[first[i] : first[i] + 1])[0], "item": one}
-            for i, one in zip(
-                largest, contents.tiles(contents.ids[first[largest]]), strict=True
-            )
+            for i, one in zip(largest, contents.tiles(contents.ids[first[largest]]), strict=True)
         ],
     }
 
@@ -132,7 +134,9 @@ def _logits(contents: Contents) -> tuple[Ids, NDArray[np.float32], str]:
     """The numbers whose signs are the bits, of items whose vectors are known."""
     hasher: Any = contents.source.recipe.hasher
     if not hasattr(hasher, "logits"):
-        raise InputError("The hasher of this collection does not tell how narrowly bits are decided.")
+        raise InputError(
+            "The hasher of this collection does not tell how narrowly bits are decided."
+        )
     rng = np.random.default_rng(0)
     stored = contents.source.vectors_of(contents.ids[:1])
     if stored is not None:

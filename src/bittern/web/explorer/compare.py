@@ -108,7 +108,9 @@ def _on_other_side(sides: tuple[Side, Side], query: Asked) -> Asked:
     if first is second or query.item is None:
         return query
     name = first.names[int(first.rows_of([query.item])[0])]
-    there = second.once("by name", lambda: dict(zip(second.names, second.ids.tolist(), strict=True)))
+    there = second.once(
+        "by name", lambda: dict(zip(second.names, second.ids.tolist(), strict=True))
+    )
     if name not in there:
         return Asked(item=-1)
     return Asked(item=there[name], where=query.where, to=query.to)

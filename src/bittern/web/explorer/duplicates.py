@@ -107,9 +107,7 @@ def _pairs(contents: Contents, near: NearCodes) -> list[int]:
     return counts.astype(np.int64).tolist()
 
 
-def _group(
-    contents: Contents, rows: Rows, decided: dict[int, Any], number: int
-) -> dict[str, Any]:
+def _group(contents: Contents, rows: Rows, decided: dict[int, Any], number: int) -> dict[str, Any]:
     """A group with the facts that say which item to keep."""
     shown = rows[:MOST_TILES]
     ids = contents.ids[shown]

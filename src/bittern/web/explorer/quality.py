@@ -73,7 +73,7 @@ def summary(contents: Contents) -> dict[str, Any]:
 def queries(
     contents: Contents, low: float, high: float, label: int | None, skip: int, n: int
 ) -> dict[str, Any]:
-    """Queries with an average precision in a range, the worst first, each with its nearest items."""
+    """Queries with an average precision in a range, the worst first, with their nearest items."""
     found = measured(contents)
     ap = found.scores[:, 0]
     last = high if high < 1 else np.inf  # the last bin has its right edge too
@@ -242,7 +242,9 @@ def _galleries(
 ) -> list[dict[str, Any]]:
     """Queries with their nearest items; with a class, only items of that class."""
     near = [_nearest(contents, found, int(i), as_) for i in chosen]
-    every = contents.tiles(np.concatenate([contents.ids[found.queries[chosen]], *(n[0] for n in near)]))
+    every = contents.tiles(
+        np.concatenate([contents.ids[found.queries[chosen]], *(n[0] for n in near)])
+    )
     heads, tails = every[: len(near)], iter(every[len(near) :])
     listed = []
     for i, head, (ids, distances, marks) in zip(chosen, heads, near, strict=True):

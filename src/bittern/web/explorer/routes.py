@@ -108,8 +108,10 @@ def _add_pages(router: APIRouter, views: dict[str, str], name: str) -> None:
     for view in views:
 
         def page(view: str = view) -> Response:
-            text = environment().get_template("explorer.html").render(
-                view=view, views=views, name=name, version=bittern.__version__
+            text = (
+                environment()
+                .get_template("explorer.html")
+                .render(view=view, views=views, name=name, version=bittern.__version__)
             )
             return HTMLResponse(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,9 @@ def bands(
     first, sizes = edges[used], np.diff(edges)[used]
     begun = np.cumsum(np.minimum(sizes, PER_BAND)) - np.minimum(sizes, PER_BAND)
     n_shown = np.minimum(sizes, np.clip(MOST_TILES - begun, 0, PER_BAND))
-    chosen = np.concatenate([np.arange(f, f + n) for f, n in zip(first, n_shown, strict=True)] or [first])
+    chosen = np.concatenate(
+        [np.arange(f, f + n) for f, n in zip(first, n_shown, strict=True)] or [first]
+    )
     more = {} if marks is None else {"marked": marks[chosen].tolist()}
     tiles = contents.tiles(ids[chosen], **more)
     ends = np.cumsum(n_shown)
@@ -197,7 +200,7 @@ def _by_examples(contents: Contents, query: Asked) -> dict[str, Any]:
     shown = contents.tiles(ids)
     listed = [
         {"distance": rounded[first], "count": last - first, "items": shown[first:last]}
-        for first, last in zip(edges[:-1], edges[1:], strict=True)
+        for first, last in pairwise(edges)
         if first < last
     ]
     about = {
