@@ -26,7 +26,7 @@ STAGES = [
     ["fusion", "scale", "engines"],
     ["store"],
     ["experiments", "analysis"],
-    ["report"],
+    ["report", "web"],
     ["cli", "__main__", "__init__"],
 ]
 ORDER = [module for stage in STAGES for module in stage]

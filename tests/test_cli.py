@@ -439,7 +439,7 @@ def test_the_number_of_threads_changes_nothing(data, bittern):
 
 
 @pytest.mark.slow  # all four methods, in processes
-def test_the_demo_ends_with_a_table_a_page_and_three_commands(bittern, tmp_path, monkeypatch):
+def test_the_demo_ends_with_a_table_a_page_and_commands_to_try(bittern, tmp_path, monkeypatch):
     from bittern.cli import demo as first_look
 
     real = first_look.protocol_of  # of shorter codes alone, which take a second each
@@ -451,7 +451,8 @@ def test_the_demo_ends_with_a_table_a_page_and_three_commands(bittern, tmp_path,
         assert re.search(rf"^{name} +\*?0\.\d{{4}}", said.out, re.MULTILINE), name
     assert (out / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert str(out / "report.html") in said.out and str(image) in said.out
-    assert len(re.findall(r"^  bittern \w+", said.out, re.MULTILINE)) == 3
+    assert len(re.findall(r"^  bittern \w+", said.out, re.MULTILINE)) == 5
+    assert f"bittern demo --explore --out {out}" in said.out
     assert image.read_bytes().startswith(MAGIC["png"])
     assert "5/5" in said.err and "TALR" in said.err
     again = bittern("demo", "--runs", 1, "--out", out)  # nothing is measured twice

@@ -173,7 +173,10 @@ def test_every_path_in_contributing_exists():
     assert not [path for path in sorted(paths) if not any((h / path).exists() for h in homes)]
 
 
-SCRIPTS = [*(f"scripts/{name}" for name in ("demo", "test", "check", "docs", "package")), ".ci/run"]
+SCRIPTS = [
+    *(f"scripts/{name}" for name in ("demo", "test", "browser", "check", "docs", "package")),
+    ".ci/run",
+]
 SUFFIXES = {".md", ".toml", ".txt", ".bib", ".py", ".cff"}
 
 

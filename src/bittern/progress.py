@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
 from time import monotonic
 from typing import Any, ClassVar, TypeVar
 
 T = TypeVar("T")
 PATIENCE = 1.0  # seconds before a bar appears
+Listener = Callable[[str, int, int], None]  # called with what is done, how much of it, and of what
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Also tell a listener how far the bars have come that are made in this block."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 class Bar:
@@ -21,6 +35,7 @@ class Bar:
 
     def __init__(self, what: str) -> None:
         self._what, self._began = what, monotonic()
+        self._listener = _listener.get()
         self._bar: Any = None
         self._task: Any = None
 
@@ -29,6 +44,8 @@ class Bar:
 
     def __call__(self, done: int, total: int, note: str = "") -> None:
         """Show ``done`` of ``total``, with a note beside it."""
+        if self._listener is not None:
+            self._listener(self._what, done, total)
         if self._bar is None and monotonic() - self._began > PATIENCE:
             self._start(total)
         if self._bar is not None:

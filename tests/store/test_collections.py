@@ -408,3 +408,23 @@ def test_a_missing_library_names_its_extra(monkeypatch, tmp_path):
     with pytest.raises(MissingExtraError, match=r"needs pymilvus; pip install 'bittern\[milvus"):
         bt.store.create("milvus://localhost/a", 8)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_all_codes_and_one_column_are_in_the_order_of_the_ids(filled):
+    items = filled.get(filled.ids)
+    assert filled.codes.to_bits().tolist() == items.codes.to_bits().tolist()
+    assert filled.column("tags") == [known.get("tags") for known in items.metadata]
+    assert filled.column("year") == [known["year"] for known in items.metadata]
+    assert filled.column("nobody's") == [None] * len(CODES)
+
+
+def test_codes_follow_the_ids_after_changes_and_an_empty_collection_has_none(empty):
+    assert len(empty.codes) == 0 and empty.codes.n_bits == N_BITS and empty.column("a") == []
+    empty.add(CODES[:4], metadata={"a": list("wxyz")})
+    empty.upsert(CODES[7:8], [1], metadata={"a": ["new"]})
+    empty.delete([0])
+    by_id = dict(zip(empty.ids.tolist(), empty.codes.to_bits().tolist(), strict=True))
+    expected = CODES.to_bits().tolist()
+    assert by_id == {1: expected[7], 2: expected[2], 3: expected[3]}
+    named = dict(zip(empty.ids.tolist(), empty.column("a"), strict=True))
+    assert named == {1: "new", 2: "y", 3: "z"}

@@ -9,6 +9,7 @@ from bittern.cli import (
     encode,
     evaluate,
     exchange,
+    explore,
     features,
     fit,
     fuse,
@@ -16,6 +17,7 @@ from bittern.cli import (
     onnx,
     run,
     search,
+    serve,
     shards,
     warm_up,
 )
@@ -32,6 +34,7 @@ __all__ = [
     "encode",
     "evaluate",
     "exchange",
+    "explore",
     "features",
     "fit",
     "fuse",
@@ -40,6 +43,7 @@ __all__ = [
     "onnx",
     "run",
     "search",
+    "serve",
     "shards",
     "warm_up",
 ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FOLDER = RESULTS / "demo"
 NEEDS_TORCH = "talr"
 DRAWN = "LSH"  # has many ties
+COLLECTION, IMAGES, N_IMAGES, N_BITS = "shapes.bittern", "shapes", 800, 48  # of --explore
 
 
 @app.command()
@@ -34,11 +35,25 @@ def demo(
         Path | None, typer.Option(help="Also draw the effect of ties on LSH: .svg, .png or .pdf.")
     ] = None,
     random_state: Annotated[int, typer.Option(help="Seed for the splits and methods.")] = 0,
+    explore: Annotated[
+        bool,
+        typer.Option(
+            "--explore",
+            help="Instead of comparing, draw a collection of captioned images, and open it in the "
+            "browser.",
+        ),
+    ] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="With --explore, only print the address.")
+    ] = False,
 ) -> None:
     """Compare four hash functions on handwritten digits, and write a page (two minutes)."""
     check_outputs(plot=plot)
-    protocol = protocol_of(runs, random_state)
     folder = out or FOLDER
+    if explore:
+        open_explorer(folder, no_browser=no_browser)
+        return
+    protocol = protocol_of(runs, random_state)
     echo(introduction(protocol) + "\n")
     with handle_interrupt(), LiveView(protocol.main_metric) as live:
         records = run_demo(protocol, folder, jobs=jobs, watcher=live)
@@ -48,6 +63,34 @@ def demo(
         echo(f"\nThe figure is in {plot}.")
     if records.failures:
         raise typer.Exit(1)
+
+
+def open_explorer(folder: Path, *, no_browser: bool) -> None:
+    """Make the demo's own collection, if it is not there, and open it in the browser."""
+    from bittern.cli.explore import NEEDED, explore
+    from bittern.extras import require
+
+    require({"demo --explore": (*NEEDED, "duckdb", "snowballstemmer")})
+    path = folder / COLLECTION
+    if not path.exists():
+        echo(f"Drawing {N_IMAGES:,} images with captions, and making {path} of them ...")
+        with handle_interrupt():
+            make_collection(folder)
+    explore(str(path), no_browser=no_browser)
+
+
+def make_collection(folder: Path, n: int = N_IMAGES) -> Path:
+    """Draw captioned images in a folder, and make a collection that images and texts search."""
+    from bittern.data import load
+    from bittern.data.export import CAPTIONS, MANIFEST, write_folder
+    from bittern.store.building import build_collection, make_recipe
+
+    images, path = folder / IMAGES, folder / COLLECTION
+    if not images.exists():
+        write_folder(load("captions", n=n, side=96, classes="colour"), images)
+    recipe = make_recipe("cca-itq", N_BITS, features="colour-structure", texts="bag-of-words")
+    build_collection(path, images, recipe, metadata=images / MANIFEST, texts=images / CAPTIONS)
+    return path
 
 
 def protocol_of(runs: int = 10, random_state: int = 0) -> Protocol:
@@ -98,6 +141,8 @@ def closing(records: Records, folder: Path) -> str:
     from bittern.report import to_text
 
     next_steps = {
+        f"bittern demo --explore{_out(folder)}": "open a collection of its own in the browser",
+        f"bittern explore {folder}": "look at these results query by query",
         f"bittern verify {folder}": "measure a cell again and compare to the last bit",
         "bittern reproduce": "list the papers' tables and figures",
         "bittern advise --vectors X.npy": "find how few bytes your own vectors need",
@@ -109,7 +154,7 @@ def closing(records: Records, folder: Path) -> str:
             "",
             f"The page, with images: {(folder / PAGE).resolve()}",
             "",
-            "Three things to try next:",
+            "Things to try next:",
             *(f"  {command:{width}}   {purpose}" for command, purpose in next_steps.items()),
         ]
     )
@@ -130,6 +175,11 @@ def draw(records: Records, path: Path) -> None:
         [best for _, best in spreads],
         title="Digits under random-hyperplane codes",
     )
+
+
+def _out(folder: Path) -> str:
+    """The option that names the folder, if it is not the default."""
+    return "" if folder == FOLDER else f" --out {folder}"
 
 
 def _has_torch() -> bool:

@@ -134,6 +134,12 @@ class Index(ABC):
             index._restore(stored.arrays)
         return index
 
+    def positions_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The position of each id in :attr:`ids`; -1 for an unknown one."""
+        rows = self._items.rows_of(ids)
+        alive = self._items.alive
+        return rows if alive is None else np.where(rows < 0, -1, (np.cumsum(alive) - 1)[rows])
+
     @property
     def n_bits(self) -> int:
         """Length of the codes; 0 before the first codes are added."""

@@ -172,6 +172,17 @@ class Collection(ABC):
         self._check_open()
         return self._matching(None)
 
+    @property
+    def codes(self) -> Codes:
+        """The codes of all items, in the order of :attr:`ids`."""
+        self._check_open()
+        return self._all_codes()
+
+    def column(self, name: str) -> list[Any]:
+        """One key of the metadata of all items, in the order of :attr:`ids`; None if missing."""
+        self._check_open()
+        return self._column(name)
+
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write all items to a Parquet file, completely or not at all.
 
@@ -220,6 +231,12 @@ class Collection(ABC):
     @abstractmethod
     def recipe(self) -> Recipe:
         """The hasher and the feature that make the codes."""
+
+    def _all_codes(self) -> Codes:
+        return self._get(self.ids).codes
+
+    def _column(self, name: str) -> list[Any]:
+        return [known.get(name) for known in self._get(self.ids).metadata]
 
     def _writing(self) -> AbstractContextManager[None]:
         """Around a write and the checks before it, where others may write at the same time."""

@@ -84,6 +84,11 @@ class DuckFile:
             connection = _connect(copy, source, scratch, read_only=True)
         return cls(source, connection, None, scratch, copy.parent)
 
+    def beside(self) -> DuckFile:
+        """Another connection, for reading what was committed while this one writes."""
+        with self._lock, self._duckdb_errors("cannot be read"):
+            return DuckFile(self.path, self._connection.cursor(), None, self._scratch)
+
     def rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         """The rows of a query's result."""
         with self._lock, self._duckdb_errors("cannot be read"):
@@ -193,6 +198,7 @@ def _connect(path: Path, named: Path, scratch: Path, *, read_only: bool) -> Any:
     try:
         connection = duckdb.connect(str(path), read_only=read_only)
         try:
+            connection.execute("SET enable_progress_bar = false")  # in the middle of our output
             connection.execute(f"SET allowed_directories = [{quoted(str(scratch))}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")

@@ -48,11 +48,14 @@ class DuplicateItem:
     quality: int | None = None
 
 
+Group = tuple[DuplicateItem, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Duplicates:
     """Groups of near-duplicates, each with the item to keep first."""
 
-    groups: tuple[tuple[DuplicateItem, ...], ...]
+    groups: tuple[Group, ...]
     n_items: int
     hash_name: str
     radius: int
@@ -137,10 +140,7 @@ def duplicates(
     groups = near.groups(items.codes, link, radius=radius)
     if least_quality:
         items, groups = _of_quality(items, groups, near, link, radius, least_quality)
-    ranking = _RANKINGS[keep or ("largest" if any(items.files) else "first")]
-    listed = tuple(
-        _ranked(items, rows, ranking, keep == "sharpest") for rows in track(groups, "groups")
-    )
+    listed = tuple(rank_group(items, rows, keep) for rows in track(groups, "groups"))
     return Duplicates(listed, len(items), items.hash_name, radius, items.skipped)
 
 
@@ -174,6 +174,15 @@ def leaks(
     )
     skipped = (*items.skipped, *others.skipped)
     return Leaks(pairs, len(items), len(others), items.hash_name, radius, skipped)
+
+
+def rank_group(items: CodedImages, rows: Rows, keep: Keep | None = None) -> Group:
+    """The items of a group, the one to keep first, then by distance from it.
+
+    The default of ``keep`` is that of :func:`duplicates`.
+    """
+    ranking = _RANKINGS[keep or ("largest" if any(items.files) else "first")]
+    return _ranked(items, rows, ranking, keep == "sharpest")
 
 
 def sharpness_of(file: Path) -> float:
@@ -229,8 +238,7 @@ def _ranked(
     rows: Rows,
     ranking: Callable[[DuplicateItem], tuple[Any, ...]],
     with_sharpness: bool,
-) -> tuple[DuplicateItem, ...]:
-    """The items of a group, the one to keep first, then by distance from it."""
+) -> Group:
     facts = [_facts(items, row, with_sharpness) for row in rows.tolist()]
     best = min(range(len(rows)), key=lambda i: (*ranking(facts[i]), i))
     away = _distances(items.codes[rows], best)

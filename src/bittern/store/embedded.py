@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,40 @@ class EmbeddedCollection(Collection):
         """Whether something is at the path."""
         return Path(path).exists()
 
+    def condition_reader(self) -> Callable[[str], Ids]:
+        """A function that gives the ids of items that meet a condition, and waits for no write."""
+        reader = copy(self)
+        reader._file = self._file.beside()
+
+        def matching(where: str) -> Ids:
+            reader._kinds = self._kinds  # only for its messages
+            return reader._matching(where)
+
+        return matching
+
+    def fingerprint(self) -> str:
+        """A text that differs whenever the items, their order, metadata or description differ."""
+        tables = ("codes", "metadata", "bittern")
+        sums = [
+            self._file.rows(f"SELECT count(*), bit_xor(hash(t)) FROM {table} t")[0]
+            for table in tables
+        ]
+        return f"{duckdb_library().__version__} {sums}"
+
+    def metadata_json(self, ids: Ids | None = None) -> list[str]:
+        """The metadata of all items in their order, or of some in the order of ids, as JSON text.
+
+        As in :meth:`get`, missing values are left out, and so are numbers that JSON lacks.
+        """
+        pairs = ", ".join(_json_pair(name, kind) for name, kind in self._kinds.items())
+        text = f"'{{' || concat_ws(',', {pairs}) || '}}'" if pairs else "'{}'"
+        if ids is None:
+            sql = f"SELECT {text} AS t FROM codes JOIN metadata USING (id) ORDER BY position"
+            return self._file.arrays(sql)["t"].tolist()
+        wanted = {"id": ids, "row": np.arange(len(ids))}
+        sql = f"SELECT {text} AS t FROM metadata JOIN wanted USING (id) ORDER BY row"
+        return self._file.arrays(sql, wanted=wanted)["t"].tolist()
+
     @property
     def place(self) -> str:
         """The path of the file."""
@@ -105,9 +140,12 @@ class EmbeddedCollection(Collection):
     @cached_property
     def recipe(self) -> Recipe:
         """The hasher and the features, read on first use."""
+        return Recipe.from_blobs(self.recipe_files(), self.n_bits, self.place)
+
+    def recipe_files(self) -> dict[str, bytes]:
+        """The hasher and the features as files, by name."""
         rows = self._file.rows("SELECT name, value FROM bittern")
-        blobs = {name: value for name, value in rows if name in PARTS}
-        return Recipe.from_blobs(blobs, self.n_bits, self.place)
+        return {name: value for name, value in rows if name in PARTS}
 
     def _next_ids(self, n: int) -> Ids:
         if self._next_id > np.iinfo(np.int64).max - n:
@@ -262,6 +300,21 @@ class EmbeddedCollection(Collection):
         known = self._metadata_of(np.unique(ids))
         return Items(ids, self._codes(codes)[rows], [dict(known[i]) for i in ids.tolist()])
 
+    def _all_codes(self) -> Codes:
+        if len(self._current_index()):
+            return self._current_index().codes
+        return Codes(np.empty((0, _n_words(self.n_bits)), np.uint64), self.n_bits)
+
+    def _column(self, name: str) -> list[Any]:
+        self._current_index()
+        if name not in self._kinds:
+            return [None] * self._count(None)
+        rows = self._file.rows(
+            f"SELECT metadata.{_name(name)} FROM codes JOIN metadata USING (id) "
+            "ORDER BY codes.position"
+        )
+        return [None if value is None else value_of(value, self._kinds[name]) for (value,) in rows]
+
     def _metadata_of(self, ids: Ids) -> dict[int, dict[str, Any]]:
         """The metadata of items by id."""
         names = ", ".join(["id", *map(_name, self._kinds)])
@@ -375,6 +428,13 @@ def _put_entry(connection: Any, name: str, value: bytes) -> None:
 def _delete_wanted(connection: Any) -> None:
     for table in ("codes", "metadata"):
         connection.execute(f"DELETE FROM {table} WHERE id IN (SELECT id FROM wanted)")
+
+
+def _json_pair(name: str, kind: str) -> str:
+    """The SQL expression of ``"name":value``, or NULL if there is no value."""
+    there = f"isfinite({_name(name)})" if kind == "DOUBLE" else f"{_name(name)} IS NOT NULL"
+    key = quoted(f'"{name}":')  # names are letters, digits and _
+    return f"CASE WHEN {there} THEN {key} || to_json({_name(name)})::VARCHAR END"
 
 
 def _pop_select_list(tree: dict[str, Any]) -> list[Any]:

@@ -95,13 +95,13 @@ def search_by_text(
         )
     if not text.strip():
         raise InputError("search: the text must have at least one word.")
-    _check_known(text, recipe.texts or recipe.features)
+    check_words(text, recipe.texts or recipe.features)
     where = _only(collection, to, where)
     code = recipe.encode([text], "search: the text", modality=TEXT)
     return _nearest(collection, code, k, radius, where)
 
 
-def _check_known(text: str, feature: Any) -> None:
+def check_words(text: str, feature: Any) -> None:
     """Refuse words that the collection's texts do not have: their order would mean nothing."""
     from bittern.features.text import TextFeature
 

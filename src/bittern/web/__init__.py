@@ -1,0 +1,1 @@
+"""The search service and the explorer: one web application over one collection."""

@@ -1,0 +1,1 @@
+"""The explorer: five views of a collection, or of an experiment, in the browser."""

@@ -1,0 +1,69 @@
+"""Errors of requests: a status and one sentence, as JSON; never a traceback."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from bittern.errors import BitternError, MissingExtraError
+from bittern.web.refusal import Refusal, log
+
+
+def answer(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """The answer to a request that failed."""
+    return JSONResponse({"error": sentence}, status, headers)
+
+
+def answer_to(error: Exception) -> JSONResponse:
+    """The answer to an error that some code raised on purpose, or by mistake."""
+    if isinstance(error, Refusal):
+        return answer(error.status, str(error), _advice(error.status))
+    if isinstance(error, MissingExtraError):
+        return answer(503, str(error))
+    if isinstance(error, ValidationError | RequestValidationError):
+        return answer(422, f"The request is not valid: {_first(error)}.")
+    if isinstance(error, BitternError):
+        return answer(422, str(error))
+    if isinstance(error, HTTPException):
+        return answer(error.status_code, _of_status(error), dict(error.headers or {}))
+    log.error("a request failed", exc_info=error)
+    return answer(500, "The server made a mistake; its log says more.")
+
+
+def install(app: FastAPI) -> None:
+    """Let the application answer every error in this way."""
+
+    async def handle(_: Request, error: Exception) -> JSONResponse:
+        return answer_to(error)
+
+    for kind in (BitternError, ValidationError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, handle)
+
+
+def _advice(status: int) -> dict[str, str]:
+    if status == 401:
+        return {"WWW-Authenticate": "Bearer"}
+    return {"Retry-After": "1"} if status == 503 else {}
+
+
+def _first(error: Any) -> str:
+    """Where the first trouble is, and what it is."""
+    found = error.errors()[0]
+    place = ".".join(str(part) for part in found["loc"] if part != "body")
+    said = str(found["msg"]).removeprefix("Value error, ").rstrip(".")
+    return f"{place}: {said}" if place else said
+
+
+def _of_status(error: HTTPException) -> str:
+    if error.status_code == 404:
+        return "There is nothing at this address; /openapi.json lists what there is."
+    if error.status_code == 405:
+        return "This address does not take this method; /openapi.json lists what it takes."
+    phrase = HTTPStatus(error.status_code).phrase
+    return f"{error.detail}." if error.detail != phrase else f"{phrase}."

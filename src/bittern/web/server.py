@@ -1,0 +1,252 @@
+"""The server: one parent that starts a writer and the workers, and replaces those that die."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from bittern.errors import FileError, InputError
+from bittern.io.addresses import is_address
+from bittern.parallel import ONE_THREAD, VARIABLE
+from bittern.web.refusal import log
+from bittern.web.shared.calls import Line
+from bittern.web.worker import Settings, work, write
+
+SHORT, MOST_SHORT = 5.0, 5  # seconds; processes in a row that may end sooner
+GRACE = 10.0  # seconds that processes have to end
+
+
+@dataclass(eq=False)
+class _Child:
+    """A process, and what starts it again."""
+
+    start: Callable[[Any], Any]
+    process: Any = None
+    report: Any = None
+    is_ready: bool = False
+    born: float = 0.0
+    n_short: int = 0
+
+
+@dataclass(eq=False)
+class Server:
+    """Processes that serve one collection at one address."""
+
+    settings: Settings
+    n_workers: int
+    _children: list[_Child] = field(default_factory=list)
+    _is_stopping: bool = False
+
+    @property
+    def url(self) -> str:
+        """The address."""
+        host = self.settings.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.settings.port}"
+
+    def start(self, shared: Any) -> None:
+        """Start all processes, and return when they answer."""
+        context = get_context("spawn")
+        if not self.settings.is_served:
+
+            def writer(report: Any) -> Any:
+                return context.Process(target=write, args=(self.settings, report), daemon=True)
+
+            self._children.append(_Child(writer))
+        for number in range(self.n_workers):
+
+            def worker(report: Any, number: int = number) -> Any:
+                arguments = self.settings, number, report, shared
+                return context.Process(target=work, args=arguments, daemon=True)
+
+            self._children.append(_Child(worker))
+        for child in self._children:
+            self._begin(child)
+        while not all(child.is_ready for child in self._children):
+            self._attend(None)
+
+    def attend(self) -> None:
+        """Replace processes that die, until :meth:`stop` is called."""
+        while not self._is_stopping:
+            self._attend(0.5)
+
+    def stop(self, *_: Any) -> None:
+        """Let :meth:`attend` return; a handler of signals."""
+        self._is_stopping = True
+
+    def end(self) -> None:
+        """End the workers, then the writer, which closes the collection."""
+        writers = 0 if self.settings.is_served else 1
+        for some in (self._children[writers:], self._children[:writers]):
+            alive = [child.process for child in some if child.process is not None]
+            for process in alive:
+                process.terminate()
+            until = time.monotonic() + GRACE
+            for process in alive:
+                process.join(max(0.1, until - time.monotonic()))
+                if process.is_alive():
+                    process.kill()
+                    process.join()
+
+    def _begin(self, child: _Child) -> None:
+        ours, theirs = get_context("spawn").Pipe(duplex=False)
+        child.process, child.report = child.start(theirs), ours
+        child.is_ready, child.born = False, time.monotonic()
+        child.process.start()
+        theirs.close()
+
+    def _attend(self, seconds: float | None) -> None:
+        """Wait for news of a process, and act on it."""
+        reports = {child.report: child for child in self._children if not child.is_ready}
+        ends = {child.process.sentinel: child for child in self._children}
+        for news in wait([*reports, *ends], seconds):
+            if news in reports:
+                self._hear(reports[news])
+            elif news in ends and not self._is_stopping:
+                self._replace(ends[news])
+
+    def _hear(self, child: _Child) -> None:
+        try:
+            kind, sentence = child.report.recv()
+        except (EOFError, OSError):
+            self._replace(child)
+            return
+        if kind == "failed":
+            raise FileError(sentence)
+        child.is_ready = True
+
+    def _replace(self, child: _Child) -> None:
+        child.process.join()
+        is_short = time.monotonic() - child.born < SHORT
+        child.n_short = child.n_short + 1 if is_short else 0
+        if child.n_short > MOST_SHORT:
+            raise InputError("serve: a process ends again and again; its messages say why.")
+        log.warning("a process ended with code %s, another takes over", child.process.exitcode)
+        self._begin(child)
+
+
+@contextmanager
+def serving(
+    place: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    **more: Any,
+) -> Iterator[Server]:
+    """A server that answers during the block; ``more`` are fields of its :class:`Settings`."""
+    is_served = is_address(place)
+    own_sockets = sys.platform == "linux"
+    run = Path(tempfile.mkdtemp(prefix="bittern-serve-"))
+    settings = Settings(
+        place,
+        root=run if is_served or more.get("read_only") else _root(place),
+        run=run,
+        line=Line(_address(run), secrets.token_bytes(32)),
+        host=host,
+        port=port,
+        is_served=is_served,
+        own_sockets=own_sockets,
+        **more,
+    )
+    try:
+        with _bound(settings) as bound, _one_thread():
+            settings = replace(settings, port=bound.getsockname()[1])
+            _make_shared(run, workers)
+            server = Server(settings, workers)
+            try:
+                server.start(None if own_sockets else bound)
+                yield server
+            finally:
+                server.end()
+    finally:
+        shutil.rmtree(run, ignore_errors=True)
+
+
+def run(server: Server) -> None:
+    """Serve until SIGTERM or Ctrl-C."""
+    before = {sign: signal.signal(sign, server.stop) for sign in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.attend()
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
+
+
+def _root(place: str) -> Path:
+    from bittern.io.files import existing_file
+    from bittern.web.shared.writer import shared_folder
+
+    existing_file(place)
+    return shared_folder(place)
+
+
+def _make_shared(run: Path, workers: int) -> None:
+    from bittern.web import metrics
+    from bittern.web.shared.generation import SharedNumbers
+    from bittern.web.shared.source import N_STATE, STATE
+
+    SharedNumbers.create(run / STATE, N_STATE)
+    metrics.create(run / "metrics", workers)
+
+
+def _address(run: Path) -> str | tuple[str, int]:
+    """Where the writer listens: a socket in our own folder, or a free port of this machine."""
+    if hasattr(socket, "AF_UNIX") and sys.platform != "win32":
+        return str(run / "writer")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return "127.0.0.1", free.getsockname()[1]
+
+
+@contextmanager
+def _bound(settings: Settings) -> Iterator[socket.socket]:
+    """A socket that keeps the port for us; where workers cannot share a port, they share it."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            # Sockets of workers share a port, and would share that of another server too.
+            if sys.platform != "win32":
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((settings.host, settings.port))
+            port = probe.getsockname()[1]
+            if not settings.own_sockets:
+                probe.listen(2048)
+                yield probe
+                return
+        with socket.socket(family, socket.SOCK_STREAM) as kept:
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            kept.bind((settings.host, port))
+            yield kept
+    except OSError as error:
+        raise InputError(
+            f"serve: cannot listen at {settings.host}, port {settings.port} ({error.strerror}); "
+            "choose another with --port."
+        ) from None
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread for the computations of each process: there are several of them already."""
+    wanted = dict.fromkeys((*ONE_THREAD, VARIABLE), "1")
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update({name: os.environ.get(name, value) for name, value in wanted.items()})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)

@@ -1,0 +1,95 @@
+// Charts that answer to the pointer: a histogram with a slider, bars, and a table of shades.
+
+import { count, h, s } from "./dom.js";
+
+const WIDTH = 640;
+
+/**
+ * Counts by distance with a slider below; bars within the radius are filled.
+ * `onSlide(radius)` is called while sliding, `onChoose(radius)` when it ends.
+ */
+export function slider({ counts, radius, most = counts.length - 1, label, words, onSlide, onChoose }) {
+  const height = 96;
+  const step = WIDTH / counts.length;
+  const highest = Math.max(1, ...counts);
+  const bars = counts.map((n, d) => {
+    const tall = n ? Math.max(2, (height - 4) * Math.sqrt(n / highest)) : 0;
+    return s("rect", { x: (d * step + step * 0.08).toFixed(2), y: (height - tall).toFixed(1), width: (step * 0.84).toFixed(2), height: tall.toFixed(1) }, s("title", {}, `distance ${d}: ${count(n)}`));
+  });
+  const svg = s("svg", { class: "bars", viewBox: `0 0 ${WIDTH} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" }, bars);
+  const input = h("input", { type: "range", min: 0, max: most, step: 1, value: radius, "aria-label": label });
+  const output = h("output", {});
+  const draw = (at) => {
+    bars.forEach((bar, d) => bar.classList.toggle("inside", d <= at));
+    const text = words(at);
+    output.textContent = text;
+    input.setAttribute("aria-valuetext", text);
+  };
+  input.addEventListener("input", () => {
+    draw(Number(input.value));
+    onSlide?.(Number(input.value));
+  });
+  input.addEventListener("change", () => onChoose(Number(input.value)));
+  draw(radius);
+  const scale = h("div", { class: "scale", "aria-hidden": "true" }, h("span", {}, "0"), h("span", {}, "distance (heights: square root of the counts)"), h("span", {}, String(most)));
+  return h("div", { class: "slider" }, output, svg, input, scale);
+}
+
+/** A histogram whose bars are buttons; `onChoose(i)` is called with the number of the bar. */
+export function histogram({ counts, label, chosen = null, name, onChoose }) {
+  const highest = Math.max(1, ...counts);
+  const bars = counts.map((n, i) => {
+    const bar = h("button", { type: "button", class: "bar", "aria-pressed": chosen === i ? "true" : "false", "aria-label": `${name(i)}: ${count(n)}`, title: `${name(i)}: ${count(n)}`, disabled: n === 0, click: () => onChoose(i) }, h("span", {}));
+    bar.firstChild.style.height = `${n ? Math.max(3, (100 * n) / highest) : 0}%`;
+    return bar;
+  });
+  return h("div", { class: "columns", role: "group", "aria-label": label }, bars);
+}
+
+/** Shares as horizontal bars. */
+export function shares(rows) {
+  return h("ul", { class: "shares" }, rows.map((row) => {
+    const bar = h("span", { class: "share" }, h("i", {}));
+    bar.firstChild.style.width = `${Math.max(0, Math.min(100, 100 * row.share))}%`;
+    return h("li", {}, h("span", { class: "name", title: row.name }, row.name), bar, h("span", { class: "value" }, row.text));
+  }));
+}
+
+/** A table of shares from 0 to 1 whose cells are buttons. */
+export function matrix({ names, values, caption, chosen = null, onChoose, title }) {
+  const head = h("tr", {}, h("td", {}), names.map((name) => h("th", { scope: "col" }, h("span", {}, name))));
+  const body = values.map((row, i) => h("tr", {}, h("th", { scope: "row" }, names[i]), row.map((value, j) => {
+    const cell = h("button", { type: "button", title: title(i, j), "aria-label": title(i, j), "aria-pressed": chosen && chosen[0] === i && chosen[1] === j ? "true" : "false", click: () => onChoose(i, j) }, value >= 0.005 ? percent(value) : "");
+    cell.style.setProperty("--shade", String(Math.round(8 + 82 * value)));
+    cell.classList.toggle("strong", value > 0.55);
+    return h("td", { class: i === j ? "same" : null }, cell);
+  })));
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, h("table", { class: "matrix" }, h("caption", {}, caption), h("thead", {}, head), h("tbody", {}, body)));
+}
+
+/** Correlations from -1 to 1 on a canvas; `onChoose(i, j)` on a click. */
+export function correlations({ values, label, onChoose, onPoint }) {
+  const n = values.length;
+  const side = Math.max(n, 1);
+  const canvas = h("canvas", { class: "correlations", width: side, height: side, role: "img", "aria-label": label });
+  const pen = canvas.getContext("2d");
+  const image = pen.createImageData(side, side);
+  values.forEach((row, i) => row.forEach((value, j) => {
+    const at = 4 * (i * side + j);
+    const [r, g, b] = value >= 0 ? [0, 114, 178] : [213, 94, 0];
+    image.data.set([r, g, b, Math.round(255 * Math.min(1, i === j ? 0.12 : Math.sqrt(Math.abs(value))))], at);
+  }));
+  pen.putImageData(image, 0, 0);
+  const place = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const at = (value, size) => Math.min(n - 1, Math.max(0, Math.floor((value / size) * n)));
+    return [at(event.clientY - box.top, box.height), at(event.clientX - box.left, box.width)];
+  };
+  canvas.addEventListener("click", (event) => onChoose(...place(event)));
+  canvas.addEventListener("pointermove", (event) => onPoint(...place(event)));
+  return canvas;
+}
+
+export function percent(value) {
+  return `${Math.round(100 * value)}%`;
+}

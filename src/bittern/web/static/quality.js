@@ -1,0 +1,130 @@
+// Quality: the distribution of average precision, the worst queries, confusions, and one query.
+
+import { get } from "./api.js";
+import { histogram, matrix, percent, shares } from "./charts.js";
+import { score } from "./compare.js";
+import { chart, count, empty, failure, h, plural, put, say } from "./dom.js";
+import { about } from "./item.js";
+import { address, go } from "./state.js";
+import { bandList, gallery, picture, shortName, shown, walkable } from "./tiles.js";
+
+const PAGE = 8;
+
+export function mount(root, info) {
+  const body = walkable(h("div", { class: "page" }));
+  root.append(body);
+  return async (query, signal) => {
+    try {
+      if (query.get("item")) put(body, await oneQuery(info, query, signal));
+      else put(body, await overview(info, query, signal));
+    } catch (error) {
+      if (error.name !== "AbortError") body.replaceChildren(failure(error));
+    }
+  };
+}
+
+async function overview(info, query, signal) {
+  const found = await get("/view/quality", { cell: query.get("cell") }, { signal });
+  const n = found.histogram.length;
+  const bin = query.get("bin") === null ? null : Number(query.get("bin"));
+  const name = (i) => `${found.metric} ${(i / n).toFixed(2)} to ${((i + 1) / n).toFixed(2)}`;
+  const lead = `${plural(found.n_queries, "query", "queries")}${found.n_items ? `, each against ${count(found.n_items)} items` : ""}${found.n_undefined ? `; ${count(found.n_undefined)} have nothing relevant and no value` : ""}.`;
+  say(lead);
+  const listed = h("section", { "aria-label": "Queries" });
+  const parts = [
+    cells(found, query),
+    h("div", { class: "two" },
+      h("section", { "aria-label": "Distribution" }, h("h2", {}, `How ${found.metric === "ap" ? "average precision" : found.metric} is distributed`), h("p", { class: "lead" }, lead), found.mean === null ? null : score({ ap: found.mean, low: found.low, high: found.high }, "Mean"), histogram({ counts: found.histogram, label: "Queries by value", chosen: bin, name, onChoose: (i) => go({ bin: bin === i ? null : i, of: null, as: null }) }), h("div", { class: "scale" }, h("span", {}, "0"), h("span", {}, "click a bar to see its queries"), h("span", {}, "1"))),
+      found.by_class?.length ? classSection(found) : info.kind === "collection" ? confusionSection(query, signal) : null),
+    listed,
+  ];
+  const of = query.get("of");
+  if (of !== null) await showConfused(listed, query, signal);
+  else await showQueries(listed, query, bin, n, signal);
+  return parts;
+}
+
+function cells(found, query) {
+  if (!found.cells.length) return null;
+  const select = h("select", { id: "cell", change: () => go({ cell: select.value, bin: null, item: null }) }, found.cells.map((one) => h("option", { value: one.number }, `${one.method}${one.n_bits ? `, ${one.n_bits} bits` : ""}, run ${one.run}`)));
+  select.value = String(found.cell);
+  return h("div", { class: "ask inline" }, h("label", { for: "cell" }, "Method, length and run"), select);
+}
+
+function classSection(found) {
+  const rows = [...found.by_class].sort((a, b) => a.mean - b.mean).map((one) => ({ name: one.name, share: one.mean, text: `${one.mean.toFixed(3)} (${count(one.n)})` }));
+  return h("section", { "aria-label": "Classes" }, h("h2", {}, "Mean by class, over all runs"), h("p", { class: "lead" }, "The hardest classes first, with the numbers of queries."), shares(rows));
+}
+
+function confusionSection(query, signal) {
+  const box = h("div", {}, h("p", { class: "lead" }, "Counting …"));
+  get("/view/quality/confusion", {}, { signal }).then((found) => {
+    const names = found.classes.map((one) => one.name);
+    const numbers = found.classes.map((one) => String(one.number));
+    const at = [numbers.indexOf(query.get("of")), numbers.indexOf(query.get("as"))];
+    const more = found.n_classes > names.length ? ` The ${names.length} most frequent of ${found.n_classes} classes.` : "";
+    box.replaceChildren(
+      h("p", { class: "lead" }, `Rows: the class of ${plural(found.n_queries, "query", "queries")}. Columns: the classes of their ${found.cutoff} nearest items, in expectation over ties.${more} Click a cell to see.`),
+      matrix({ names, values: found.shares, caption: "Which classes are confused with which", chosen: at, title: (i, j) => `${names[i]} → ${names[j]}: ${percent(found.shares[i][j])}`, onChoose: (i, j) => go({ of: numbers[i], as: numbers[j], bin: null }) }));
+  }).catch((error) => { if (error.name !== "AbortError") box.replaceChildren(failure(error)); });
+  return h("section", { "aria-label": "Confusions" }, h("h2", {}, "Which classes are confused"), box);
+}
+
+async function showQueries(section, query, bin, n, signal) {
+  const range = bin === null ? {} : { low: bin / n, high: (bin + 1) / n };
+  const list = h("div", {});
+  const more = h("p", {});
+  const load = async (skip) => {
+    const found = await get("/view/quality/queries", { cell: query.get("cell"), ...range, skip, n: PAGE }, { signal });
+    list.append(...found.queries.map((one) => queryRow(one, query)));
+    more.replaceChildren();
+    const left = found.n_queries - skip - found.queries.length;
+    if (left > 0) more.append(h("button", { type: "button", click: () => load(skip + PAGE) }, `${count(left)} more`));
+    return found;
+  };
+  const first = await load(0);
+  const title = bin === null ? "The worst queries" : `${plural(first.n_queries, "query", "queries")} with a value of ${(bin / n).toFixed(2)} to ${((bin + 1) / n).toFixed(2)}`;
+  section.append(h("h2", {}, title), h("p", { class: "keys" }, key("good", "✓", "relevant"), key("bad", "✗", "not relevant"), "Numbers are distances; equal ones tie."), first.queries.length ? list : empty("No queries here"), more);
+}
+
+async function showConfused(section, query, signal) {
+  const found = await get("/view/quality/confused", { of: query.get("of"), as: query.get("as") }, { signal });
+  section.append(h("h2", {}, `${plural(found.n_queries, "query", "queries")} with neighbours of the other class`), h("p", {}, h("button", { type: "button", click: () => go({ of: null, as: null }) }, "Back to the worst queries")));
+  section.append(...(found.queries.length ? found.queries.map((one) => queryRow(one, query, `${percent(one.share)} of the nearest`)) : [empty("These classes are not confused")]));
+}
+
+function key(kind, sign, words) {
+  return h("span", { class: `key ${kind}` }, h("b", { "aria-hidden": "true" }, sign), words);
+}
+
+function judged(item) {
+  return item.marked ? { class: "good", text: "relevant", sign: "✓" } : { class: "bad", text: "not relevant", sign: "✗" };
+}
+
+function queryRow(one, query, more = null) {
+  const here = address("quality", { item: one.query.id, cell: query.get("cell") });
+  const value = one.ap === null ? "no value" : one.ap.toFixed(3);
+  const name = h("a", { class: "query", href: here, "aria-label": `Query ${one.query.title}, ${value}` }, picture(one.query, 160), h("span", {}, one.query.label ?? shortName(one.query.title)), h("strong", {}, value), one.low !== null && one.low !== undefined ? h("span", { class: "count" }, `${one.low.toFixed(3)} – ${one.high.toFixed(3)}`) : null, more && h("span", { class: "count" }, more));
+  const items = one.items.length ? gallery(one.items, { mark: judged, note: (item) => shown(item.distance), href: (item) => (item.code ? address("search", { item: item.id }) : here) }) : h("p", { class: "hint" }, "The neighbours of this query were not recorded; its counts are.");
+  return h("div", { class: "query-row" }, name, items);
+}
+
+async function oneQuery(info, query, signal) {
+  const cell = query.get("cell");
+  const found = await get("/view/quality/query", { item: query.get("item"), cell, radius: query.get("radius") }, { signal });
+  say(`Query ${found.query.title}`);
+  const isCollection = info.kind === "collection";
+  const back = h("p", {}, h("a", { href: address("quality", { cell }) }, "← All queries"));
+  const head = h("section", { class: "query-head", "aria-label": "Query" }, h("figure", { class: "asked" }, picture(found.query, 320), h("figcaption", {}, shortName(found.query.title), found.query.label ? h("span", { class: "chip" }, found.query.label) : null)), h("div", {}, score(found.score), found.n_relevant === null ? null : h("p", {}, `${plural(found.n_relevant, "item")} relevant.`), found.chart ? curves(found) : h("p", { class: "hint" }, "Counts by distance were not recorded for this ranking."), isCollection ? h("p", {}, h("a", { href: address("search", { item: found.query.id }) }, "Search for it")) : null));
+  const options = { mark: judged, href: (item) => (isCollection ? address("quality", { item: item.id }) : null), actions: (item) => (isCollection ? [about(item)] : []), more: isCollection ? (band, n) => get("/view/band", { item: found.query.id, distance: band.distance, skip: n }).then((more) => ({ items: more.items.map((item) => ({ ...item, marked: item.label === found.query.label })) })) : null };
+  if (!isCollection) delete options.href;
+  const ranking = h("section", { "aria-label": "Ranking" }, h("h2", {}, "The ranking"), found.bands.length ? bandList(found.bands, options) : h("p", { class: "hint" }, "The neighbours of this query were not recorded."));
+  if (!isCollection) return [back, head, ranking];
+  const truth = h("section", { "aria-label": "Ground truth" }, h("h2", {}, "The ground truth"), h("p", { class: "lead" }, `The relevant items, nearest first${found.truth.length < found.n_relevant ? `; ${count(found.truth.length)} of ${count(found.n_relevant)}` : ""}.`), gallery(found.truth, { note: (item) => `distance ${item.distance}`, href: options.href, mark: (item) => (item.distance > found.radius ? { class: "missed", text: "outside the bands shown", sign: "…" } : null) }));
+  return [back, head, h("div", { class: "two" }, ranking, truth)];
+}
+
+function curves(found) {
+  const table = h("details", {}, h("summary", {}, "As numbers"), h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ["radius", "items", "relevant", "precision", "recall"].map((one) => h("th", { scope: "col" }, one)))), h("tbody", {}, found.histogram.map((n, d) => (n ? h("tr", {}, h("th", { scope: "row" }, d), h("td", {}, count(n)), h("td", {}, count(found.relevant[d])), h("td", {}, found.precision[d]?.toFixed(3) ?? "–"), h("td", {}, found.recall[d].toFixed(3))) : null))))));
+  return h("figure", { class: "curve" }, chart(found.chart), h("figcaption", {}, h("span", { class: "key c0" }, h("i", {}), "precision"), h("span", { class: "key c1" }, h("i", {}), "recall"), "within each radius"), table);
+}

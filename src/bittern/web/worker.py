@@ -1,0 +1,175 @@
+"""A process that answers requests, and one that writes; both end when their parent ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bittern.errors import BitternError
+from bittern.web.shared.calls import Line
+
+if TYPE_CHECKING:
+    from bittern.web.source import Source
+
+PAUSE = 0.005  # seconds between two looks for the first generation
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What every process of a server is told."""
+
+    place: str
+    root: Path  # of the generations
+    run: Path  # of what belongs to this run
+    line: Line
+    host: str
+    port: int
+    token: str | None
+    hosts: tuple[str, ...] | None
+    is_served: bool  # elsewhere, so that each worker opens it itself
+    read_only: bool = False
+    vectors: str | None = None
+    most_bytes: int = 32 << 20
+    most_pixels: int = 50_000_000
+    own_sockets: bool = True  # whether each worker listens on a socket of its own
+
+
+def work(settings: Settings, number: int, report: Connection, shared: Any) -> None:
+    """Answer requests until a signal says to stop; ``report`` hears when it begins."""
+    _follow_parent()
+    with _reporting(report):
+        import uvicorn
+
+        from bittern.web.app import create_app
+        from bittern.web.images import Limits
+        from bittern.web.metrics import Metrics
+
+        source = _source(settings)
+        app = create_app(
+            source,
+            token=settings.token,
+            hosts=settings.hosts,
+            limits=Limits(settings.most_bytes, settings.most_pixels),
+            metrics=Metrics.shared(settings.run / "metrics", number),
+        )
+        listening = listen(settings) if settings.own_sockets else shared
+        config = uvicorn.Config(
+            app,
+            lifespan="off",
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=5,
+        )
+        server = uvicorn.Server(config)
+        source.now()
+        report.send(("ready", ""))
+    threading.Thread(target=_warm_up, args=(source,), daemon=True).start()
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(server.serve([listening]))
+
+
+def write(settings: Settings, report: Connection) -> None:
+    """Own the collection, and answer the workers' calls until a signal says to stop."""
+    from bittern.web.shared.calls import answer_calls
+    from bittern.web.shared.writer import Writer
+
+    _follow_parent()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with _reporting(report):
+        writer = Writer(settings.place, settings.root, settings.run, read_only=settings.read_only)
+        listener = settings.line.listen()
+        report.send(("ready", ""))
+    functions = {name: getattr(writer, name) for name in ("add", "delete", "matching", "info")}
+    try:
+        answer_calls(listener, functions)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        writer.close()
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A socket of this process at the server's port, which the system shares among them."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    made.bind((settings.host, settings.port))
+    made.listen(2048)
+    return made
+
+
+def _source(settings: Settings) -> Source:
+    vectors = None
+    if settings.vectors is not None:
+        from bittern.inputs import read_vectors
+
+        vectors = read_vectors(settings.vectors).vectors
+    if settings.is_served:
+        from bittern import store
+        from bittern.web.source import CollectionSource
+
+        opened = store.open(settings.place, read_only=settings.read_only)
+        return CollectionSource(opened, vectors=vectors)
+    from bittern.web.shared.calls import Caller
+    from bittern.web.shared.generation import SharedNumbers
+    from bittern.web.shared.source import GENERATION, N_STATE, STATE, SharedFiles, SharedSource
+
+    state = SharedNumbers(settings.run / STATE, N_STATE)
+    while state[GENERATION] == 0:  # the writer opens the collection
+        time.sleep(PAUSE)
+    files = SharedFiles(settings.root, settings.run)
+    return SharedSource(files, Caller(settings.line), vectors=vectors)
+
+
+def _warm_up(source: Source) -> None:
+    """Load the compiled code while NumPy answers the first requests."""
+    from bittern.kernels import small
+
+    with suppress(BitternError):
+        rows, _ = source.page(0, 1)
+        if len(rows):
+            import bittern.kernels.multi_index
+            import bittern.kernels.scan  # noqa: F401
+
+            small.use_kernels()
+            source.search(rows.codes, 1)
+
+
+def _follow_parent() -> None:
+    """Leave Ctrl-C to the parent, and end when it is gone; it may have been killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent is not None:
+
+        def follow() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=follow, daemon=True).start()
+
+
+@contextmanager
+def _reporting(report: Connection) -> Iterator[None]:
+    """Tell the parent of an error in one sentence, and end."""
+    try:
+        yield
+    except BitternError as error:
+        report.send(("failed", str(error)))
+        sys.exit(1)
+    except OSError as error:
+        report.send(("failed", f"{error.filename or 'server'}: {error.strerror or error}."))
+        sys.exit(1)

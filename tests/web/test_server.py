@@ -1,0 +1,158 @@
+"""A real server: processes, signals, sockets."""
+
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from collections_to_serve import N, make_vectors
+
+from bittern import store
+
+PATIENCE = 300  # seconds; a busy machine starts a process in half a minute
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make_vectors(tmp_path_factory.mktemp("made"))
+
+
+@contextmanager
+def server_of(path, *options):
+    """The process of a server, and a client."""
+    command = [sys.executable, "-m", "bittern", "serve", str(path), "--port", "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        hang = threading.Timer(PATIENCE, process.kill)
+        hang.start()
+        try:
+            line = process.stdout.readline().decode()
+            found = re.search(r"http://\S+", line)
+            assert found, line + process.stderr.read().decode()
+            with httpx.Client(base_url=found[0], timeout=PATIENCE) as client:
+                yield process, client
+        finally:
+            hang.cancel()
+            process.terminate()
+            process.stdout.read()
+            said = process.stderr.read().decode()
+            assert process.wait(PATIENCE) == 0, said
+            assert "Traceback" not in said
+
+
+def fresh(client, method, at, **more):
+    """An answer over a new connection, so that any worker may give it; tried again if one dies."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return httpx.request(method, f"{client.base_url}/{at}", timeout=PATIENCE, **more)
+        except httpx.TransportError:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+
+def processes(parent, target):
+    """Living children of the server by what they do; the writer is the one with the collection."""
+    return [
+        child
+        for child in psutil.Process(parent.pid).children()
+        if "spawn_main" in " ".join(child.cmdline()) and (_owns(child) == (target == "writer"))
+    ]
+
+
+def _owns(child):
+    return any(file.path.endswith(".bittern") for file in child.open_files())
+
+
+def add(client, code):
+    answer = fresh(client, "POST", "add", json={"codes": [code], "metadata": [{"label": "new"}]})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["ids"][0]
+
+
+def test_a_server_of_two_workers_loses_nothing_when_processes_are_killed(made, tmp_path):
+    path = shutil.copy(made, tmp_path)
+    with server_of(path, "--workers", "2") as (process, client):
+        assert client.get("health").json() == {"status": "ok", "items": N, "n_bits": 16}
+        first = add(client, "f0f0")
+        for _ in range(8):  # over connections to either worker
+            answer = fresh(client, "POST", "search", json={"codes": ["f0f0"], "k": 1})
+            (hit,) = answer.json()["results"][0]["hits"]
+            assert (hit["id"], hit["distance"]) == (first, 0)
+        workers = processes(process, "worker")
+        assert len(workers) == 2
+        workers[0].send_signal(signal.SIGKILL)
+        second = add(client, "0ff0")
+        (writer,) = processes(process, "writer")
+        writer.send_signal(signal.SIGKILL)
+        third = add(client, "00ff")  # waits for the next writer
+        assert (first, second, third) == (N, N + 1, N + 2)
+        for id_ in (first, second, third):
+            assert fresh(client, "GET", f"items/{id_}").status_code == 200
+        where = {"where": "label = 'new'"}
+        assert fresh(client, "GET", "items", params=where).json()["total"] == 3
+        until = time.monotonic() + PATIENCE
+        while len(processes(process, "worker")) < 2:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        text = fresh(client, "GET", "metrics").text
+        counted = int(re.search(r'route="/add",status="200"} (\d+)', text)[1])
+        assert counted == 3  # of both workers, and of the one that is gone
+    with store.open(path) as opened:
+        assert opened.ids.tolist() == list(range(N + 3))
+    assert not [one for one in Path(path).parent.iterdir() if one.suffix == ".wal"]
+
+
+def test_the_token_comes_from_the_environment_and_a_snapshot_is_left_alone(made, monkeypatch):
+    monkeypatch.setenv("BITTERN_TOKEN", "s3cret")
+    before = Path(made).read_bytes()
+    with server_of(made, "--read-only", "--host", "0.0.0.0") as (_, client):
+        assert client.get("health").status_code == 401
+        client.headers["Authorization"] = "Bearer s3cret"
+        assert client.get("health").json()["items"] == N
+        assert client.post("add", json={"codes": ["0000"]}).status_code == 403
+        with store.open(made):  # another process may write
+            pass
+    assert Path(made).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--host", "0.0.0.0"], "needs --token"),
+        (["--host", "192.168.0.1"], "needs --token"),
+        (["--workers", "0"], "--workers"),
+        (["--port", "70000"], "--port"),
+    ],
+)
+def test_what_cannot_be_served_is_one_sentence(run, made, monkeypatch, options, sentence):
+    monkeypatch.delenv("BITTERN_TOKEN", raising=False)
+    code, _, complaint = run("serve", made, *options)
+    assert code == 2
+    assert sentence in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_a_file_or_port_that_cannot_be_used_is_one_sentence(run, made, tmp_path):
+    assert run("serve", tmp_path / "none")[0] == 2
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, _, complaint = run("serve", made, "--port", str(taken.getsockname()[1]))
+    assert code == 2
+    assert "choose another with --port" in complaint
+    with store.open(shutil.copy(made, tmp_path)) as opened:
+        command = [sys.executable, "-m", "bittern", "serve", opened.place, "--port", "0"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert "open for writing" in done.stderr
+    assert done.stderr.count("\n") == 1
