@@ -106,6 +106,7 @@ def index_lists(client: Any, name: str, n: int) -> None:
     wanted = client.prepare_index_params()
     lists = {"nlist": max(16, int(n**0.5))}
     wanted.add_index("code", index_type="BIN_IVF_FLAT", metric_type="HAMMING", params=lists)
+    client.flush(name)  # what is not flushed is not indexed, and is searched exactly
     client.release_collection(name)
     client.drop_index(name, "code")
     client.create_index(name, wanted)

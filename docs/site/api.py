@@ -31,6 +31,7 @@ PAGES = (
     ApiPage("tables", "Hash tables", ("tables",)),
     ApiPage("fusion", "Fusion", ("fusion",)),
     ApiPage("scale", "Shards", ("scale",)),
+    ApiPage("audit", "Audits of other engines", ("engines",)),
     ApiPage("store", "Collections", ("store",)),
     ApiPage("duplicates", "Near-duplicates", ("store.duplicates",)),
     ApiPage("experiments", "Experiments", ("experiments",)),
