@@ -17,7 +17,7 @@ from bittern.progress import Bar
 T = TypeVar("T")
 R = TypeVar("R")
 ATTEMPTS = 3  # of a task whose worker was lost
-GLANCE = 2.0  # seconds after which a cluster that does not answer is looked at
+GLANCE = 1.0  # seconds after which a cluster that does not answer is looked at
 POWERS = {10**12: "T", 10**9: "G", 10**6: "M", 10**3: "k"}
 
 
@@ -169,13 +169,16 @@ def submitted(
 
 
 def _next(finished: SimpleQueue[Future[R]], executor: Executor) -> Future[R]:
-    """The next future that is done; an error if the cluster that should finish it has gone."""
+    """The next future that is done; an error if the cluster that should finish it has gone.
+
+    A Dask client that has lost its scheduler tries to find it again for a while, and then closes.
+    """
     while True:
         try:
             return finished.get(timeout=GLANCE)
         except Empty:
             client = getattr(executor, "_client", None)  # Dask's; other executors report their end
-            if client is not None and client.status != "running":
+            if client is not None and client.status in ("closed", "closing"):
                 raise ConnectionError(
                     f"the Dask scheduler at {client.scheduler.address} is gone"
                 ) from None
