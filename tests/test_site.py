@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 RENAMED = {
     old.removesuffix(".md"): new.removesuffix(".md") for old, new in assemble.RENAMED.items()
 }
-MADE = {"contributing", "changelog", "references", "reference/python"}
+MADE = {"contributing", "changelog", "references", "security", "reference/python"}
 MADE |= {f"reference/{name}" for name in ("commands", "metrics", "protocol")}
 
 

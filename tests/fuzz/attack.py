@@ -60,7 +60,8 @@ class Worker:
             return "crash", self._last_words()
         answer = self._answer(LIMIT, before)
         if answer is None:
-            self.stop()
+            self.process.kill()
+            self.process.wait()
             return "hang", f"no answer after {LIMIT} s of processor time"
         if answer == "":
             self.process.wait()
@@ -76,6 +77,9 @@ class Worker:
         """Kill it."""
         self.process.kill()
         self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.log):
+            with contextlib.suppress(OSError):  # what was not sent stays unsent
+                stream.close()
 
     def _answer(self, limit, before=0.0):
         """A line; '' if it died; None if it took too long."""
@@ -153,6 +157,7 @@ def attack(names, seeds, trials, tally, seconds=None, start=0, every=25):
             for name in names:
                 for n in range(number, min(number + every, start + trials)):
                     if worker.is_gone:
+                        worker.stop()
                         worker = Worker(seeds)
                     tally.add(name, n, *worker.trial(name, n), seeds)
                 if time.monotonic() > end:

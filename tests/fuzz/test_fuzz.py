@@ -8,7 +8,7 @@ from formats import FORMATS
 
 FOUND = Path(__file__).parent / "found"
 SHORT = [name for name, one in FORMATS.items() if one.short]
-N_TRIALS = 6  # of each format; always the same ones
+N_TRIALS = 10  # of each format; always the same ones
 
 
 @pytest.fixture(scope="module")

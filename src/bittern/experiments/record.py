@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from bittern.checks import Float64Array
 from bittern.errors import FileError, InputError
-from bittern.experiments.record_schema import check_plain
 from bittern.io.files import atomic_write, existing_file, reading
+from bittern.io.record_schema import check_plain
 from bittern.metrics import Curve, Score, evaluate, interpolated_pr_curve, parse, pr_curve
 from bittern.metrics.scores import with_nulls
 from bittern.profile import TieProfile
