@@ -9,11 +9,11 @@ from bittern.experiments import Protocol, Records, measure
 from bittern.io.protocol_files import shipped
 
 SIZES = "queries=20, train=60, validation_queries=20, validation_database=30"
+COPIES = "queries=20, train=66, validation_queries=0, validation_database=0"
 CASES = {
     "duplicates-photographs-shapes": (
         "dataset.options={n=120, side=32}",
-        "split.sizes={queries=20, train=66, validation_queries=0, "
-        "validation_database=0, balanced=false}",
+        f"split.sizes={{{COPIES}, balanced=false}}",
         "near_duplicates.changes=['jpeg-50', 'mirrored']",
     ),
     "methodology-radius-2-digits": ("n_bits=[8]", f"split.sizes={{{SIZES}, balanced=false}}"),

@@ -117,6 +117,7 @@ def test_leaks_between_two_folders(folder, tmp_path):
     rows = json.loads(run(folder, "--against", test, "--format", "json").stdout)
     assert [row["distance"] for row in rows] == [pair.distance for pair in found.pairs]
     assert "leave out --keep" in fails(folder, "--against", test, "--keep", "first")
+    assert "must be another place" in fails(folder, "--against", folder / ".." / folder.name)
 
 
 def test_only_new_and_changed_images_are_read_and_compared(folder, tmp_path, monkeypatch):

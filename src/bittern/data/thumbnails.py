@@ -26,7 +26,9 @@ def image_modality(dataset: Dataset) -> str | None:
         if not len(present):
             continue
         row = rows[present[0]]
-        shape = () if hasattr(row, "toarray") else np.shape(row)  # a sparse row is no image
+        shape: tuple[int, ...] = (
+            () if hasattr(row, "toarray") else np.shape(row)
+        )  # a sparse row is no image
         if len(shape) in (2, 3) or (
             name == PIXELS and len(shape) == 1 and math.isqrt(shape[0]) ** 2 == shape[0]
         ):

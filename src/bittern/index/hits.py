@@ -51,7 +51,7 @@ class Hits:
     ids: NDArray[np.int64]
     distances: NDArray[Any]
     offsets: NDArray[np.int64] | None = None
-    items: ItemSource | None = field(default=None, repr=False)
+    items: ItemSource | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("ids", "distances"):

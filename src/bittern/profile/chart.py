@@ -66,7 +66,8 @@ def _binned(profile: TieProfile) -> tuple[Float64Array, Float64Array, Float64Arr
     distances = profile.distances[used_places]
     weights = [counts[used_places] / n for counts in (profile.total, profile.relevant)]
     edges = np.histogram_bin_edges(distances, MOST_COLUMNS // 2)
-    return edges, *(np.histogram(distances, edges, weights=one)[0] for one in weights)
+    total, relevant = (np.histogram(distances, edges, weights=one)[0] for one in weights)
+    return edges, total, relevant
 
 
 def _range(low: float, high: float, profile: TieProfile) -> str:

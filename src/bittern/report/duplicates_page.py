@@ -48,9 +48,13 @@ def summary(found: Duplicates | Leaks) -> str:
         )
     n = len(found.groups)
     return (
-        f"{n:,} group{'' if n == 1 else 's'} of near-duplicates among {found.n_items:,} items, "
+        f"{n:,} group{'' if n == 1 else 's'} of near-duplicates among {_items(found.n_items)}, "
         f"{within}; {found.n_superfluous:,} could go."
     )
+
+
+def _items(n: int) -> str:
+    return f"{n:,} item{'' if n == 1 else 's'}"
 
 
 def _groups(found: Duplicates) -> list[dict[str, Any]]:

@@ -157,6 +157,11 @@ def leaks(
 
     Each place is a folder or a collection; a folder is hashed as the items of the other place are.
     """
+    if os.path.realpath(place) == os.path.realpath(against):
+        raise InputError(
+            f"duplicates: --against must be another place than {place}; leave it out to find "
+            "near-duplicates inside it."
+        )
     is_folder = isinstance(place, str | os.PathLike) and Path(place).is_dir()
     options: dict[str, Any] = {"skip_broken": skip_broken}
     if is_folder and not Path(against).is_dir():

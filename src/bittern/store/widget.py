@@ -22,7 +22,8 @@ LARGEST_IMAGE = 1 << 26  # bytes
 
 def make_widget(collection: Collection, k: int) -> Any:
     """The widget of :func:`bittern.store.search_widget`."""
-    anywidget = import_extra("anywidget", "search_widget()")
+    import_extra("anywidget", "search_widget()")
+    import anywidget
     import traitlets
 
     check_count(k, "search_widget: k", most=MOST)
