@@ -108,7 +108,10 @@ class Client:
                 self._streams = await asyncio.open_connection(self._host, self._port)
             reader, writer = self._streams
             writer.write(head.encode() + body)
-            status, text = await _read(reader)
+            status, text, is_last = await _read(reader)
+            if is_last:
+                writer.close()
+                self._streams = None
         except (OSError, asyncio.IncompleteReadError):
             self._load.n_broken += 1
             self._streams = None
@@ -118,12 +121,13 @@ class Client:
         return json.loads(text) if status == 200 else None
 
 
-async def _read(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """The status and the body of an answer."""
+async def _read(reader: asyncio.StreamReader) -> tuple[int, bytes, bool]:
+    """The status and the body of an answer, and whether the server closes the connection."""
     head = await reader.readuntil(b"\r\n\r\n")
     fields = head.decode().lower()
     length = int(fields.partition("content-length:")[2].partition("\r\n")[0])
-    return int(fields[9:12]), await reader.readexactly(length)
+    body = await reader.readexactly(length)
+    return int(fields[9:12]), body, "connection: close" in fields
 
 
 async def ask_all(load: Load, port: int, n_clients: int, seconds: float, rate: float) -> None:

@@ -37,7 +37,7 @@ def test_the_page_about_the_service_runs(desk, run, capsys):
     with server_of(place, *options) as (_, client):
         url = str(client.base_url).rstrip("/")
         for source in blocks("python"):
-            exec(source.replace(HERE, url), {})
+            exec(source.replace(HERE, url).replace("timeout=60", f"timeout={PATIENCE}"), {})
         printed = capsys.readouterr().out.splitlines()
         assert printed[-1] == "No item has the id 12345678."
         assert len(printed) > 1

@@ -170,6 +170,8 @@ def _source(settings: Settings) -> Source:
     from bittern.web.shared.source import SharedFiles, SharedSource
 
     state = SharedNumbers(settings.run / STATE, N_STATE)
+    import bittern.kernels.multi_index  # noqa: F401  # takes long, and so does the writer
+
     while state[GENERATION] == 0:  # the writer opens the collection
         time.sleep(PAUSE)
     files = SharedFiles(settings.root, settings.run)
