@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from importlib import import_module
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -51,8 +52,7 @@ def create_app(
     app.include_router(routes(source, limits))
     app.include_router(metrics_routes(source, metrics))
     if pages:
-        from bittern.web import explorer
-
+        explorer = import_module("bittern.web.explorer")
         app.include_router(explorer.routes(source))
         app.mount("/static", StaticFiles(directory=STATIC), name="static")
     # The last one added is the first to see a request.
