@@ -52,7 +52,9 @@ async def _read_form(
                 raise Refusal(
                     422, f"The form has {min(unknown)!r}; it may have {of_files!r} and {field!r}."
                 )
-            files = [await one.read() for one in form.getlist(of_files) if _is_file(one)]
+            files = [
+                await one.read() for one in form.getlist(of_files) if isinstance(one, UploadFile)
+            ]
             said = form.get(field, "{}")
     except MultiPartException as error:
         raise Refusal(400, f"The form cannot be read: {error.message}") from None
@@ -63,10 +65,6 @@ async def _read_form(
         raise Refusal(422, f"The field {field!r} must be a JSON object.")
     is_list = of_files.endswith("s")
     return model.model_validate({**values, of_files: [""] * len(files) if is_list else ""}), files
-
-
-def _is_file(value: Any) -> bool:
-    return isinstance(value, UploadFile)
 
 
 def _parsed(text: bytes) -> Any:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern import store
 from bittern.codes import Codes
-from bittern.errors import FileError
+from bittern.errors import FileError, InputError
 from bittern.io.files import atomic_create
 from bittern.io.metadata import Metadata
 from bittern.store.embedded import EmbeddedCollection
@@ -31,10 +32,10 @@ class Writer:
     """A collection open for writing, and the files from which others read it."""
 
     def __init__(self, place: str, root: Path, run: Path, *, read_only: bool) -> None:
-        self.collection = EmbeddedCollection.open(place, read_only=read_only)
-        if not isinstance(self.collection, EmbeddedCollection) or self.collection.draft is not None:
-            self.collection.close()
-            raise FileError(f"{place}: is an unfinished draft; repeat the command that made it.")
+        opened = store.open(place, read_only=read_only)
+        if not isinstance(opened, EmbeddedCollection):
+            raise InputError(f"{place}: is served by another server, and needs no writer of ours.")
+        self.collection = opened
         self._root, self._run, self._lock = root, run, threading.RLock()
         self._source = CollectionSource(self.collection)
         self._matching = self.collection.condition_reader()
