@@ -1,6 +1,7 @@
 """A real browser for the tests: Debian's Chromium, driven by Selenium."""
 
 import json
+import os
 import shutil
 import threading
 import time
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-WAIT = 180  # seconds; a busy machine is slow
+WAIT = float(os.environ.get("BITTERN_BROWSER_WAIT", "180"))  # seconds; a busy machine is slow
 FLAGS = (
     "--headless=new",
     "--no-sandbox",

@@ -89,7 +89,7 @@ def bands(page):
     )
 
 
-def test_search_by_an_item_slide_unfold_and_go_back(shown):
+def test_search_by_an_item_slide_and_go_back(shown):
     shown.open("/")
     assert shown.driver.current_url.endswith("/search")
     assert shown.nameless() == []
@@ -98,21 +98,25 @@ def test_search_by_an_item_slide_unfold_and_go_back(shown):
     shown.at("item=0")
     before = bands(shown)
     assert before and shown.one("output", "Radius")
-    # The nearest bands have few items; slide until one has more than it shows at first.
     slider = shown.one("input[type=range]")
     slider.send_keys("\ue010")  # End
     shown.at("radius=48")
     shown.one("output", f"Radius 48: {N_IMAGES - 1} items")
-    large = shown.one(".rest button", "more at distance")
-    band = large.find_element("xpath", "ancestor::li")
-    n = len(band.find_elements("css selector", ".tile"))
-    left = int(large.text.split()[0].replace(",", ""))
-    large.click()
-    shown.until(lambda: len(band.find_elements("css selector", ".tile")) == n + left, "the rest")
     shown.back("item=0")
     assert bands(shown) == before
     shown.back("/search")
     shown.one(".lead", "The first")
+
+
+def test_a_band_unfolds(rows):
+    rows.open("/search?item=5&radius=16")
+    rest = rows.one(".rest button", "more at distance")
+    band = rest.find_element("xpath", "ancestor::li")
+    n, left = len(band.find_elements("css selector", ".tile")), int(rest.text.split()[0])
+    assert f"{n + left} tied" in band.text
+    rows.click(".rest button", rest.text)
+    rows.until(lambda: len(band.find_elements("css selector", ".tile")) == n + left, "the rest")
+    assert "more at" not in band.text
 
 
 def test_search_by_examples_for_and_against(shown):
@@ -120,14 +124,14 @@ def test_search_by_examples_for_and_against(shown):
     face = shown.one(".tile a.face")
     face.send_keys("+")
     shown.at("like=3")
-    shown.one(".lead", "2 items for")
+    shown.one(".lead", "like 2 examples")
     other = shown.all(".tile")[2]
     other.find_element("css selector", ".face").send_keys("-")
     shown.at("unlike=")
-    shown.one(".lead", "1 against")
+    shown.one(".lead", "unlike 1")
     assert len(shown.all(".example-tile")) == 3
     shown.click(".example-tile.unlike")
-    shown.one(".lead", "2 items for.")
+    shown.one(".lead", "like 2 examples;")
     shown.back("unlike=")
 
 
@@ -381,7 +385,7 @@ def test_a_page_says_so_when_the_server_is_gone(driver, folder, shapes):
     with opened(str(copy), hosts=LOOPBACK) as app, served(app) as address:
         page = Page(driver, address)
         page.open("/search?item=3")
-    page.run("document.querySelector('#ask-item').value = 4")
-    page.click(".ask button", "Search")
+    page.one("#ask-item").clear()
+    page.one("#ask-item").send_keys("4", "\n")
     page.one(".error", "does not answer")
     page.complaints()

@@ -111,6 +111,8 @@ def test_examples_rank_by_likeness_and_are_not_results(contents, uploads):
     listed = [i for band in found["bands"] for i in ids_of(band["items"])]
     assert len(listed) == len(set(listed)) == N - 3 and not {0, 1, 3} & set(listed)
     assert ids_of(found["query"]["like"]) == [0, 3]
+    alone = searching.search(contents, Asked(like=(0, 3)), uploads)
+    assert alone["query"]["unlike"] == [] and alone["n_items"] == N - 2
 
 
 def test_bad_addresses_get_a_sentence(contents, uploads):

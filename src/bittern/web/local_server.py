@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from bittern.errors import InputError
@@ -28,7 +29,7 @@ def run(app: FastAPI, host: str, port: int, announce: Callable[[str], None]) -> 
             announce(f"http://{shown}:{number}/")
 
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    with listening:
+    with listening, suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
         Announced(config).run(sockets=[listening])
 
 

@@ -110,6 +110,8 @@ class Contents:
 
     def tiles(self, ids: Sequence[int] | Ids, **more: Sequence[Any]) -> list[dict[str, Any]]:
         """What is shown of items, with more values for each by name."""
+        if len(ids) == 0:
+            return []
         known = self.collection.get(np.asarray(ids, np.int64))
         for name, values in more.items():
             check_same_length(len(values), len(known), f"explore: items and {name}")
@@ -165,7 +167,8 @@ class Contents:
 
 def tile(id_: int, about: dict[str, Any], code: str, src: str | None) -> dict[str, Any]:
     """What is shown of an item: plain texts, and its code for items without image."""
-    title = next((str(about[key]) for key in TITLES if about.get(key) is not None), f"item {id_}")
+    key = next((key for key in TITLES if about.get(key) is not None), None)
+    title = f"item {id_}" if key is None else str(about[key])
     details = {
         key: _shown(value)
         for key, value in about.items()
@@ -174,6 +177,7 @@ def tile(id_: int, about: dict[str, Any], code: str, src: str | None) -> dict[st
     return {
         "id": id_,
         "title": title,
+        "short": title.rsplit("/", 1)[-1] if key == "path" else title,
         "label": None if about.get(LABEL) is None else _shown(about[LABEL]),
         "text": None if about.get("text") is None else _shown(about["text"]),
         "src": src,

@@ -22,7 +22,7 @@ from bittern.web.explorer.asking import (
 )
 from bittern.web.explorer.contents import Contents, Ids
 from bittern.web.images import Limits
-from bittern.web.searching import find
+from bittern.web.searching import most_similar
 
 PER_BAND = 12  # tiles of a band before it is unfolded
 AT_ONCE = 120  # tiles that unfolding adds
@@ -188,10 +188,8 @@ def _by_examples(contents: Contents, query: Asked) -> dict[str, Any]:
         like=list(query.like),
         unlike=list(query.unlike) or None,
         k=min(MOST_SIMILAR, max(1, len(contents.ids))),
-        where=query.where,
-        to=query.to,
     )
-    found = find(contents.source, wanted, [], Limits())[0]
+    found = most_similar(contents.source, wanted, condition_of(contents, query), Limits())
     examples = np.array([*query.like, *query.unlike], np.int64)
     others = ~np.isin(found.ids, examples)
     ids, values = found.ids[others], found.values[others]

@@ -104,7 +104,7 @@ function judged(item) {
 function queryRow(one, query, more = null) {
   const here = address("quality", { item: one.query.id, cell: query.get("cell") });
   const value = one.ap === null ? "no value" : one.ap.toFixed(3);
-  const name = h("a", { class: "query", href: here, "aria-label": `Query ${one.query.title}, ${value}` }, picture(one.query, 160), h("span", {}, one.query.label ?? shortName(one.query.title)), h("strong", {}, value), one.low !== null && one.low !== undefined ? h("span", { class: "count" }, `${one.low.toFixed(3)} – ${one.high.toFixed(3)}`) : null, more && h("span", { class: "count" }, more));
+  const name = h("a", { class: "query", href: here, "aria-label": `Query ${one.query.title}, ${value}` }, picture(one.query, 160), h("span", {}, one.query.label ?? shortName(one.query)), h("strong", {}, value), one.low !== null && one.low !== undefined ? h("span", { class: "count" }, `${one.low.toFixed(3)} – ${one.high.toFixed(3)}`) : null, more && h("span", { class: "count" }, more));
   const items = one.items.length ? gallery(one.items, { mark: judged, note: (item) => shown(item.distance), href: (item) => (item.code ? address("search", { item: item.id }) : here) }) : h("p", { class: "hint" }, "The neighbours of this query were not recorded; its counts are.");
   return h("div", { class: "query-row" }, name, items);
 }
@@ -115,7 +115,7 @@ async function oneQuery(info, query, signal) {
   say(`Query ${found.query.title}`);
   const isCollection = info.kind === "collection";
   const back = h("p", {}, h("a", { href: address("quality", { cell }) }, "← All queries"));
-  const head = h("section", { class: "query-head", "aria-label": "Query" }, h("figure", { class: "asked" }, picture(found.query, 320), h("figcaption", {}, shortName(found.query.title), found.query.label ? h("span", { class: "chip" }, found.query.label) : null)), h("div", {}, score(found.score), found.n_relevant === null ? null : h("p", {}, `${plural(found.n_relevant, "item")} relevant.`), found.chart ? curves(found) : h("p", { class: "hint" }, "Counts by distance were not recorded for this ranking."), isCollection ? h("p", {}, h("a", { href: address("search", { item: found.query.id }) }, "Search for it")) : null));
+  const head = h("section", { class: "query-head", "aria-label": "Query" }, h("figure", { class: "asked" }, picture(found.query, 320), h("figcaption", {}, shortName(found.query), found.query.label ? h("span", { class: "chip" }, found.query.label) : null)), h("div", {}, score(found.score), found.n_relevant === null ? null : h("p", {}, `${plural(found.n_relevant, "item")} relevant.`), found.chart ? curves(found) : h("p", { class: "hint" }, "Counts by distance were not recorded for this ranking."), isCollection ? h("p", {}, h("a", { href: address("search", { item: found.query.id }) }, "Search for it")) : null));
   const options = { mark: judged, href: (item) => (isCollection ? address("quality", { item: item.id }) : null), actions: (item) => (isCollection ? [about(item)] : []), more: isCollection ? (band, n) => get("/view/band", { item: found.query.id, distance: band.distance, skip: n }).then((more) => ({ items: more.items.map((item) => ({ ...item, marked: item.label === found.query.label })) })) : null };
   if (!isCollection) delete options.href;
   const ranking = h("section", { "aria-label": "Ranking" }, h("h2", {}, "The ranking"), found.bands.length ? bandList(found.bands, options) : h("p", { class: "hint" }, "The neighbours of this query were not recorded."));

@@ -98,7 +98,7 @@ function questionOf(about) {
   }
   if (about.kind === "text") return h("p", { class: "asked-text" }, `“${about.title}”`);
   const shown = about.kind === "image" ? { ...about, src: `/view/image/${about.image}` } : about;
-  return h("figure", { class: "asked" }, picture(shown, 320), h("figcaption", {}, shortName(about.title), about.label ? h("span", { class: "chip" }, about.label) : null));
+  return h("figure", { class: "asked" }, picture(shown, 320), h("figcaption", {}, shortName(about), about.label ? h("span", { class: "chip" }, about.label) : null));
 }
 
 async function random(info) {

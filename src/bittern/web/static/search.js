@@ -82,7 +82,7 @@ function ranked(second, query) {
 }
 
 function byExamples(found, query) {
-  const lead = `Most like ${exampleWords(ids(query, "like").length, ids(query, "unlike").length)}. Equally like items are a band.`;
+  const lead = `Items like ${exampleWords(ids(query, "like").length, ids(query, "unlike").length)}; equally like ones are a band.`;
   say(lead);
   const parts = [h("p", { class: "lead" }, lead)];
   if (!found.n_items) return [...parts, empty("Nothing to find", "No other item meets the filter.")];

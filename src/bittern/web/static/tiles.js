@@ -16,7 +16,7 @@ export function tile(item, options = {}) {
   const label = [name, note, mark?.text].filter(Boolean).join(", ");
   const face = h(options.href ? "a" : "div", { class: "face", href: options.href?.(item), "aria-label": options.href ? label : null, title: hint(item) }, picture(item));
   if (mark) face.append(h("span", { class: "badge", "aria-hidden": "true" }, mark.sign ?? "•"));
-  const foot = h("div", { class: "foot" }, h("span", { class: "caption" }, item.label ?? shortName(item.title)), note && h("span", { class: "note" }, note));
+  const foot = h("div", { class: "foot" }, h("span", { class: "caption" }, item.label ?? shortName(item)), note && h("span", { class: "note" }, note));
   const actions = options.actions?.(item) ?? [];
   return h("li", { class: `tile${mark ? ` ${mark.class}` : ""}`, "data-id": item.id }, face, foot, actions.length ? h("div", { class: "actions" }, actions) : null);
 }
@@ -111,8 +111,9 @@ export function shown(value) {
   return Number.isInteger(value) ? String(value) : Number(value).toPrecision(3);
 }
 
-export function shortName(title) {
-  return title.split("/").at(-1);
+/** What an item is called where there is little room. */
+export function shortName(item) {
+  return item.short ?? item.title;
 }
 
 function hint(item) {
@@ -120,7 +121,7 @@ function hint(item) {
   return lines.filter(Boolean).join("\n");
 }
 
-/** "2 items for, 1 against". */
+/** "2 examples and unlike 1". */
 export function exampleWords(like, unlike) {
-  return [plural(like, "item for", "items for"), unlike ? `${count(unlike)} against` : null].filter(Boolean).join(", ");
+  return `${plural(like, "example")}${unlike ? ` and unlike ${count(unlike)}` : ""}`;
 }

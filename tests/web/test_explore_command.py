@@ -1,0 +1,151 @@
+"""``bittern explore``: what it opens, what it refuses, and how it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from explored import blobs, make_rows
+from fastapi.testclient import TestClient
+
+from bittern.cli.explore import opened
+from bittern.experiments import Protocol, Records, run
+
+LOOPBACK = ("127.0.0.1",)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("explore")
+
+
+@pytest.fixture(scope="module")
+def rows(folder):
+    return make_rows(folder)
+
+
+@pytest.fixture(scope="module")
+def client(rows):
+    with opened(str(rows), hosts=LOOPBACK) as app:
+        yield TestClient(app, base_url="http://127.0.0.1")
+
+
+def test_it_prints_its_address_answers_there_and_ends_with_ctrl_c(rows):
+    words = [sys.executable, "-m", "bittern", "explore", rows, "--no-browser", "--port", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
+        try:
+            line = process.stdout.readline()
+            address = line.split()[1]
+            assert address.startswith("http://127.0.0.1:")
+            with urllib.request.urlopen(address, timeout=120) as answer:
+                assert answer.url.endswith("/search") and b"Bittern" in answer.read()
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nowhere.bittern"], "nowhere.bittern"),
+        ([".", "--against", "other.bittern"], "for collections"),
+        (["."], "protocol.toml"),
+        (["rows.bittern", "--host", "0.0.0.0"], "needs --token"),
+        (["rows.bittern", "--port", "70000"], "--port"),
+    ],
+)
+def test_a_mistake_gets_one_sentence(run, rows, monkeypatch, words, says):
+    monkeypatch.chdir(rows.parent)
+    monkeypatch.delenv("BITTERN_TOKEN", raising=False)
+    code, _, errors = run("explore", *words, "--no-browser")
+    assert code == 2 and says in errors and errors.count("\n") == 1
+
+
+def test_every_view_has_a_page_that_may_load_nothing_from_elsewhere(client):
+    for view in ("search", "compare", "quality", "codes", "duplicates"):
+        page = client.get(f"/{view}")
+        assert page.status_code == 200 and "rows.bittern" in page.text
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert "http" not in page.text.replace("http-equiv", "")
+        assert (
+            client.get(f"/static/{view}.js").headers["content-type"].startswith("text/javascript")
+        )
+
+
+def test_errors_are_one_sentence_as_json(client):
+    for path, status in (
+        ("/view/search", 422),
+        ("/view/search?item=999", 422),
+        ("/view/search?item=-1", 422),
+        ("/view/search?like=1,x", 422),
+        ("/view/search?image=gone", 404),
+        ("/view/search?code=zz", 422),
+        ("/view/codes/bit/99", 422),
+        ("/view/compare?item=3", 422),
+        ("/view/duplicates?radius=99", 422),
+        ("/view/nothing", 404),
+    ):
+        answer = client.get(path)
+        assert answer.status_code == status, path
+        assert list(answer.json()) == ["error"] and answer.json()["error"].endswith("."), path
+    refused = client.post("/view/image", content=b"not an image")
+    assert refused.status_code in (415, 422)
+
+
+def test_the_pages_of_other_sites_decide_nothing(client):
+    evil = {"Origin": "http://evil.example"}
+    assert client.post("/view/decisions", json={"1": "keep"}, headers=evil).status_code == 403
+    assert client.post("/view/decisions", json={"1": "keep"}).json() == {"n_decided": 1}
+    assert client.post("/view/decisions", json={"1": None}).json() == {"n_decided": 0}
+
+
+def test_filters_offer_the_values_of_a_column(client):
+    assert sorted(client.get("/view/values?column=label").json()) == ["a", "b", "c"]
+    assert client.get("/view/info").json()["columns"]["number"] == "BIGINT"
+
+
+def test_an_experiment_tells_what_its_records_have(folder):
+    protocol = Protocol.of(
+        {
+            "title": "Digits",
+            "dataset": {"name": "digits", "rows": 300},
+            "split": {"name": "improved", "sizes": {"train": 60, "queries": 30}},
+            "n_bits": [8],
+            "runs": 1,
+            "metrics": ["ap"],
+            "method": [{"name": "exact", "label": "float"}, {"name": "lsh"}],
+        }
+    )
+    run(protocol, folder / "digits", jobs=1)
+    (record,) = Records.read(folder / "digits").of("LSH", 8)[-1:]
+    with opened(str(folder / "digits"), hosts=LOOPBACK) as app:
+        client = TestClient(app, base_url="http://127.0.0.1")
+        said = client.get("/view/quality").json()
+        values = record.values["ap"].per_query
+        assert said["mean"] == pytest.approx(sum(values) / len(values))
+        assert said["low"] <= said["mean"] <= said["high"] and len(said["cells"]) == 2
+        found = client.get("/view/quality/queries?n=5").json()
+        worst = [one["ap"] for one in found["queries"]]
+        assert worst == pytest.approx(sorted(values)[:5])
+        position = found["queries"][0]["query"]["id"]
+        i = record.query_positions.index(position)
+        one = client.get(f"/view/quality/query?item={position}").json()
+        assert one["histogram"] == record.profile.total[i].tolist()
+        assert one["recall"][-1] == 1.0 and one["score"]["ap"] == pytest.approx(values[i])
+        image = client.get(one["query"]["src"])
+        assert image.content.startswith(b"\x89PNG")
+        assert client.get("/view/quality/query?item=99999").status_code == 422
+        assert client.get("/view/experiment/images/99999").status_code == 404
+
+
+def test_the_vectors_of_a_file_rank_again(folder, rows):
+    import numpy as np
+
+    np.save(folder / "vectors.npy", blobs()[0])
+    with opened(str(rows), vectors=folder / "vectors.npy", hosts=LOOPBACK) as app:
+        client = TestClient(app, base_url="http://127.0.0.1")
+        assert client.get("/view/info").json()["rankings"] == ["vectors", "real"]
+        found = client.get("/view/search?item=4&radius=5&rank=vectors").json()
+        assert found["ranked"]["items"]
