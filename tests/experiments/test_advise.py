@@ -456,7 +456,7 @@ def test_what_is_exported_runs(bittern, folder, monkeypatch, capsys, method, met
         (("--vectors", "x.npy", "--methods", "sdh"), "learns from labels, but none were given."),
         (("--vectors", "x.npy", "--bits", "0"), "--bits must be between 1 and 4096, got 0."),
         (("--vectors", "x.npy", "--bytes", "0"), "--bytes must be between 1 and 512, got 0."),
-        (("--vectors", "x.npy", "--items", "0"), "--items must be at least 1, got 0."),
+        (("--vectors", "x.npy", "--items", "0"), "--items must be at least 11, got 0."),
         (("--vectors", "x.npy", "--rescore", "0"), "--rescore must be between 1 and 1000"),
         (("--vectors", "x.npy", "--qrels", "qrels"), "--qrels needs the --queries"),
         (("--vectors", "x.npy", "--queries", "q.npy", "--qrels", "odd-qrels"), "id 'abc'"),

@@ -67,9 +67,9 @@ class Hits:
     ) -> Hits:
         """What an index found, without the checks: they take longer than a search of few codes."""
         hits = object.__new__(cls)
-        object.__setattr__(hits, "ids", ids)
-        object.__setattr__(hits, "distances", distances)
-        object.__setattr__(hits, "offsets", offsets)
+        _set_ids(hits, ids)
+        _set_distances(hits, distances)
+        _set_offsets(hits, offsets)
         return hits
 
     def __len__(self) -> int:
@@ -106,6 +106,12 @@ class Hits:
     def __repr__(self) -> str:
         n = len(self)
         return f"<{self.sizes.sum():,} hits of {n:,} {'query' if n == 1 else 'queries'}>"
+
+
+# Fields of a frozen record are set through their slots.
+_set_ids, _set_distances, _set_offsets = (
+    getattr(Hits, name).__set__ for name in ("ids", "distances", "offsets")
+)
 
 
 def _divides(offsets: Any, n: int) -> bool:
