@@ -282,6 +282,14 @@ def test_the_answer_is_the_fewest_bytes_within_the_rescoring_allowed(plain):
     assert "float32" in plain.table() and "← the answer" in plain.table()
 
 
+def test_a_share_of_which_nothing_was_missed_is_not_certain():
+    advice = advise(X, methods="float16", n_splits=1, budget=np.inf)
+    share = advice.share(advice.rows[0], 16)
+    assert share.value == share.high == 1
+    missed = 0.5 / (10 * advice.sizes.test)  # half an item
+    assert 1 - 20 * missed < share.low < 1 - missed
+
+
 def test_labels_tags_and_judgements_are_truths_too():
     classes = advise(X, Y, **QUICK)
     tags = advise(X, np.eye(4, dtype=int)[Y], **QUICK)

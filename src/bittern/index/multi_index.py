@@ -170,13 +170,12 @@ class MultiIndex(Index):
             return False
         if allowed is not None and 2 * allowed.sum() < len(words):
             return False
-        if small.is_scanned_sooner(n_queries, words):
-            return False
         by_tables = _cost_within(self.n_bits, len(words), self.n_segments, radius)
-        if n_queries * by_tables + OVERHEAD < n_queries * scan:
-            return True
-        trial = SAMPLE * by_tables + OVERHEAD
-        return by_tables < 2 * scan and trial < TRIAL * n_queries * scan
+        if n_queries * by_tables + OVERHEAD >= n_queries * scan:
+            trial = SAMPLE * by_tables + OVERHEAD
+            if by_tables >= 2 * scan or trial >= TRIAL * n_queries * scan:
+                return False
+        return not small.is_scanned_sooner(n_queries, words)
 
     def _trial(self, n_queries: int, k: int, allowed: Mask | None, n_threads: int | None) -> _Trial:
         from bittern.kernels.multi_index import Searched

@@ -9,8 +9,8 @@ least distance of a block is found in vector registers::
                                                     ↓
                                     the near rows of it: allowed?, take
 
-Rows of ``words`` that are in no block are copied to one, filled up with zeros; those of ``late`` are
-compared one by one.
+Rows of ``words`` that are in no block are copied to one, filled up with zeros.  Those of ``late``
+are compared one by one.
 
 The caller guarantees: arrays are C-contiguous, k is at least 1 and at most the number of allowed
 rows, and ``allowed`` is a mask over all rows, or empty if all rows are allowed.
