@@ -1,11 +1,12 @@
 """Search: ratios against FAISS in the same run, and how cost grows with the number of codes.
 
-    python benchmarks/search.py [--root DATA] [--largest N] [--threads T]
+    python benchmarks/search.py [--root DATA] [--largest N] [--threads T] [--peers]
         [--write docs/results/speed.md]
 
 Everyone has the same codes, the same queries and the same number of threads (one by default).
-Times are the best of several repetitions taken in turn.  Everything takes about ten minutes and
-8 GB; ``--largest 1e6`` a tenth of both.  Needs FAISS, pynear and usearch (the extra ``dev`` brings
+Times are the best of several repetitions taken in turn.  ``--peers`` measures only what is short,
+in processor time: single queries, radii, additions.  Everything takes about ten minutes and 8 GB;
+``--largest 1e6`` a tenth of both.  Needs FAISS, pynear and usearch (the extra ``dev`` brings
 them) and, for the real codes, the shared CIFAR-10 features.
 """
 
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--root", type=Path, help="folder of the data (default: BITTERN_DATA)")
     parser.add_argument("--largest", type=lambda x: int(float(x)), default=SIZES[-1])
     parser.add_argument("--threads", type=int, default=1, help="threads, for every index")
+    parser.add_argument("--peers", action="store_true", help="single queries, radii, additions")
     parser.add_argument("--write", type=Path, help="also write tables and figure, into this file")
     options = parser.parse_args()
     faiss.omp_set_num_threads(options.threads)
@@ -64,9 +66,14 @@ def main() -> None:
         print(section.text(), end="\n\n", flush=True)
         sections.append(section)
 
-    tell(search_peers.single_queries(sizes[-1]))
-    tell(search_peers.radii(sizes[-1], options.threads))
-    tell(search_peers.additions(sizes[-1]))
+    for part in (search_peers.single_queries, search_peers.radii, search_peers.additions):
+        tell(part(min(sizes[-1], max(search_peers.SIZES))))
+    if options.write:
+        command = "python benchmarks/search.py --peers"
+        Section.write(options.write, "search-peers", command, sections)
+    if options.peers:
+        sys.exit(0 if all(section.holds for section in sections) else 1)
+    n_peers = len(sections)
     tell(scanning(options.threads))
     for section in searching(sizes, options.threads):
         tell(section)
@@ -76,7 +83,7 @@ def main() -> None:
     tell(collection(min(sizes[-1], IN_COLLECTION)))
     if options.write:
         draw(costs, FIGURE)
-        Section.write(options.write, "search", "python benchmarks/search.py", sections)
+        Section.write(options.write, "search", "python benchmarks/search.py", sections[n_peers:])
     sys.exit(0 if all(section.holds for section in sections) else 1)
 
 

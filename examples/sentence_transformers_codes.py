@@ -36,7 +36,12 @@ WHEN = ("in winter", "when it rains", "before breakfast", "with great care", "fo
 def main() -> None:
     """Embed sentences, shorten the vectors, and compare what a search finds."""
     if find_spec("sentence_transformers") is None:
-        print("This example needs sentence-transformers: pip install sentence-transformers")
+        print(
+            "This example needs sentence-transformers, which is not installed: pip install "
+            "sentence-transformers, and run it again. Embeddings that you have already need "
+            "nothing else: 'bittern advise --vectors EMBEDDINGS.npy' says how few bytes of them "
+            "are enough, and 'bittern fit --vectors EMBEDDINGS.npy -o itq.npz' fits codes."
+        )
         return
     from sentence_transformers import SentenceTransformer
 

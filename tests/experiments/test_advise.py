@@ -7,6 +7,7 @@ import runpy
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -15,14 +16,17 @@ from bittern.cli import main
 from bittern.errors import FileError, InputError, UnknownNameError
 from bittern.experiments import advise
 from bittern.experiments.advice import trials
-from bittern.experiments.advice.contenders import contenders, suited
+from bittern.experiments.advice.contenders import Contender, contenders, suited
+from bittern.experiments.advice.counting import Rescorer, count_relevant
 from bittern.experiments.advice.data import draw_sample
 from bittern.experiments.advice.export import export
 from bittern.experiments.advice.extrapolation import predict_ratios, predict_shares
 from bittern.experiments.advice.judging import Resampling
+from bittern.experiments.advice.schedule import Schedule
 from bittern.hashing import HASHERS, LSH
 from bittern.kernels.rescored import expected_relevant
 from bittern.registry import Registry
+from bittern.relevance import Relevance
 from bittern.report.plots import draw_advice
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +58,25 @@ def plain():
 
 
 # What is counted
+
+
+def test_tied_candidates_are_rescored_in_the_order_of_all_pairs():
+    rng = np.random.default_rng(0)
+    items, queries = rng.integers(0, 3, (40, 4)).astype(np.float32), np.eye(4, dtype=np.float32)
+    estimates = rng.integers(0, 3, (4, 40)).astype(np.float32)
+    truth = Relevance.from_neighbours(queries, items, 5)
+    cuts, kept = (5, 10, 20), Rescorer.of_floats(items)
+    (got,) = count_relevant(
+        lambda some: estimates[some], queries, (40,), (truth,), (kept,), cuts, 5
+    )
+    for q, near in enumerate(((queries[:, None] - items) ** 2).sum(axis=2)):
+        order = np.lexsort((np.arange(40), near))
+        relevant = truth.levels_of(np.full(40, q), order) > 0
+        bounds = np.sort(estimates[q])[np.array(cuts) - 1][None]
+        want = expected_relevant(
+            estimates[q, order], relevant, np.array([0, 40]), bounds, np.array(cuts), 5
+        )
+        np.testing.assert_allclose(got[q, 0], want[0])
 
 
 def test_the_expected_number_of_relevant_items_is_that_of_all_choices_of_tied_ones():
@@ -259,6 +282,14 @@ def test_the_answer_is_the_fewest_bytes_within_the_rescoring_allowed(plain):
     assert "float32" in plain.table() and "← the answer" in plain.table()
 
 
+def test_a_share_of_which_nothing_was_missed_is_not_certain():
+    advice = advise(X, methods="float16", n_splits=1, budget=np.inf)
+    share = advice.share(advice.rows[0], 16)
+    assert share.value == share.high == 1
+    missed = 0.5 / (10 * advice.sizes.test)  # half an item
+    assert 1 - 20 * missed < share.low < 1 - missed
+
+
 def test_labels_tags_and_judgements_are_truths_too():
     classes = advise(X, Y, **QUICK)
     tags = advise(X, np.eye(4, dtype=int)[Y], **QUICK)
@@ -301,7 +332,29 @@ def test_a_method_without_its_library_is_named_in_the_answer(monkeypatch):
 def test_a_budget_that_is_too_small_is_said_to_have_cut():
     advice = advise(X, methods="int8,itq", n_bytes=[1], budget=1e-9)
     assert [row.method for row in advice.rows] == ["int8"]
-    assert "Not tried: itq 8 bits (no time was left to try it)." in advice.notes()
+    notes = " ".join(advice.notes().split())
+    assert "No time was left to try (bytes): itq at 1. To try all of it, allow about " in notes
+
+
+def test_a_trial_is_expected_to_take_as_long_as_the_method_did_or_as_its_kind_usually_does():
+    schedule = Schedule(budget=100.0, began=perf_counter())
+    assert schedule.expected(Contender("opq", 256)) == 0  # nothing is known yet
+    schedule.note(Contender("int8"), 0.5)
+    schedule.note(Contender("tcq", 256), 5.0)
+    assert schedule.expected(Contender("opq", 256)) > 20
+    assert schedule.expected(Contender("tcq", 128)) == 5
+    assert schedule.expected(Contender("tcq", 512)) == 10
+    assert schedule.has_time(60) and not schedule.has_time(60, share=0.5)
+    assert not schedule.has_time(97)  # what comes after the trials needs time too
+
+
+def test_a_short_budget_compares_all_kinds_before_it_tries_other_sizes():
+    order = contenders(suited(True), None, 384)
+    sized = [one.method for one in order if one.n_bits is not None]
+    early = sized[: sized.index("itq", 1 + sized.index("itq"))]  # before its second size
+    assert {"tcq", "rabitq-1", "rabitq-4", "water-filled", "itq", "itq+asymmetric"} <= set(early)
+    assert {"pq", "opq", "sdh", "talr"} <= set(early) and "lsh" not in early
+    assert early.count("tcq") == 5 and early.count("pq") == 1
 
 
 class Failing(LSH):
@@ -411,7 +464,7 @@ def test_what_is_exported_runs(bittern, folder, monkeypatch, capsys, method, met
         (("--vectors", "x.npy", "--methods", "sdh"), "learns from labels, but none were given."),
         (("--vectors", "x.npy", "--bits", "0"), "--bits must be between 1 and 4096, got 0."),
         (("--vectors", "x.npy", "--bytes", "0"), "--bytes must be between 1 and 512, got 0."),
-        (("--vectors", "x.npy", "--items", "0"), "--items must be at least 1, got 0."),
+        (("--vectors", "x.npy", "--items", "0"), "--items must be at least 11, got 0."),
         (("--vectors", "x.npy", "--rescore", "0"), "--rescore must be between 1 and 1000"),
         (("--vectors", "x.npy", "--qrels", "qrels"), "--qrels needs the --queries"),
         (("--vectors", "x.npy", "--queries", "q.npy", "--qrels", "odd-qrels"), "id 'abc'"),

@@ -70,7 +70,8 @@ class Index(ABC):
         ``where`` restricts the search to some items: a boolean mask over the items in their order,
         or ids.  Unknown ids match nothing.
         """
-        k = check_count(k, f"{self._title}: k")
+        if type(k) is not int or k < 1:  # the full check takes longer than a search of few codes
+            k = check_count(k, f"{self._title}: k")
         self._check_queries(queries)
         _check_threads(n_threads)
         allowed, n_allowed = self._items.allowed(where, self._title)
@@ -94,7 +95,8 @@ class Index(ABC):
         n_threads: int | None = None,
     ) -> Hits:
         """All items at most ``radius`` from each query; ``where`` as in :meth:`search`."""
-        radius = check_count(radius, f"{self._title}: radius", least=0)
+        if type(radius) is not int or radius < 0:
+            radius = check_count(radius, f"{self._title}: radius", least=0)
         self._check_queries(queries)
         _check_threads(n_threads)
         allowed, n_allowed = self._items.allowed(where, self._title)
@@ -199,11 +201,14 @@ class Index(ABC):
 
     def _is_small(self, queries: Words) -> bool:
         """Whether NumPy answers these queries before the kernels would be loaded."""
-        return self.is_exact and small.is_small_scan(queries, self._items.parts[0], small.SCANS)
+        if small.is_over() or not self.is_exact:
+            return False
+        return small.is_small_scan(queries, self._items.parts[0], small.SCANS)
 
     def _check_queries(self, queries: Codes) -> None:
-        check_type(queries, Codes, f"{self._title}: queries")
-        self._check_length(queries, "queries")
+        if type(queries) is not Codes or queries.n_bits != self._items.n_bits:
+            check_type(queries, Codes, f"{self._title}: queries")
+            self._check_length(queries, "queries")
 
     def _check_length(self, codes: Codes, name: str) -> None:
         if self.n_bits not in (0, codes.n_bits):
@@ -229,5 +234,5 @@ def _writeable(codes: Codes) -> Words:
 
 
 def _check_threads(n_threads: int | None) -> None:
-    if n_threads is not None:
+    if n_threads is not None and (type(n_threads) is not int or n_threads < 1):
         available_threads(n_threads)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 QUERIES = 48  # that scan the database together
 ENTRIES = 1 << 22  # at most, in the lists of a block of queries
 EVERYTHING: Mask = np.empty(0, np.bool_)  # the mask that allows all rows
-# Sizes (or places to write to), rows, distances.
+# Sizes, rows, distances.
 Part = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 

@@ -21,6 +21,7 @@ class GrowingArray:
     def __init__(self, rows: NDArray[Any]) -> None:
         self._rows, self._n = np.require(rows, requirements="W"), len(rows)
         self._late, self._n_late = rows[:0], 0
+        self._parts: tuple[NDArray[Any], NDArray[Any]] | None = None  # until rows are appended
 
     def __len__(self) -> int:
         return self._n + self._n_late
@@ -32,12 +33,15 @@ class GrowingArray:
             late = self._late[: self._n_late]
             self._rows = _placed(self._rows, self._n, late)
             self._n, self._late, self._n_late = self._n + len(late), late[:0], 0
+            self._parts = None
         return self._rows[: self._n]
 
     @property
     def parts(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """The first rows, and the late ones after them; views."""
-        return self._rows[: self._n], self._late[: self._n_late]
+        if self._parts is None:
+            self._parts = self._rows[: self._n], self._late[: self._n_late]
+        return self._parts
 
     def append(self, new: NDArray[Any]) -> None:
         """Add rows at the end."""
@@ -48,6 +52,7 @@ class GrowingArray:
         else:
             n = len(self.whole)
             self._rows, self._n = _placed(self._rows, n, new), n + len(new)
+        self._parts = None
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Some rows, by their numbers."""

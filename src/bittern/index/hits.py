@@ -80,10 +80,10 @@ class Hits:
     ) -> Hits:
         """What an index found, without the checks: they take longer than a search of few codes."""
         hits = object.__new__(cls)
-        object.__setattr__(hits, "ids", ids)
-        object.__setattr__(hits, "distances", distances)
-        object.__setattr__(hits, "offsets", offsets)
-        object.__setattr__(hits, "items", items)
+        _set_ids(hits, ids)
+        _set_distances(hits, distances)
+        _set_offsets(hits, offsets)
+        _set_items(hits, items)
         return hits
 
     def with_items(self, items: ItemSource) -> Hits:
@@ -164,6 +164,12 @@ class Hits:
         if self.offsets is None and len(self):
             note += " The farthest box may lack items, because only the nearest were asked for."
         return notebook.card(repr(self)[1:-1], *parts, note=note)
+
+
+# Fields of a frozen record are set through their slots.
+_set_ids, _set_distances, _set_offsets, _set_items = (
+    getattr(Hits, name).__set__ for name in ("ids", "distances", "offsets", "items")
+)
 
 
 def _divides(offsets: Any, n: int) -> bool:

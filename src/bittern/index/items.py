@@ -162,7 +162,7 @@ class IndexedItems:
         match nothing.
         """
         if where is None:
-            return self.alive, self.n_alive
+            return None if self._dead is None else self.alive, self.n_alive
         if isinstance(where, set | frozenset | range):
             where = np.fromiter(where, np.int64, len(where))
         w = check_array(where, f"{owner}: where")

@@ -26,8 +26,10 @@ if TYPE_CHECKING:  # loaded when needed: small work needs no kernels
 FEWEST = 1 << 16  # codes; with fewer, a scan for the nearest is faster
 FEWEST_WITHIN = 1 << 12  # the same for a radius
 OVERHEAD = 10_000.0  # of calling the kernel of the tables, beyond that of a scan
+QUERY = 2_500.0  # of answering a query within a radius by tables, whatever it finds
 LACKING, REST = 1 << 12, 64  # codes, or one in REST, that may be missing from the tables
 SAMPLE = 24  # queries that show whether to scan for the others
+TRIAL = 0.04  # of the scan's cost for all queries, that may be spent on those
 WORTH = 0.75  # of the scan's cost; above it, tables are not trusted to be cheaper
 MOST_SEGMENTS, MOST_WIDTH = 16, 22
 BUCKET_BITS = 4  # a bucket has about 2^4 codes: reading on is cheaper than looking up
@@ -159,18 +161,21 @@ class MultiIndex(Index):
     def _tables_may_pay(self, n_queries: int, radius: int, allowed: Mask | None) -> bool:
         """Whether evenly spread codes would be found sooner by tables than by a scan.
 
-        If there are enough queries to try a few first, twice that time is good enough.
+        If there are enough queries to try a few first at little cost, twice that time is good
+        enough.
         """
-        words, _ = self._items.parts
-        if len(words) < FEWEST_WITHIN or (allowed is not None and 2 * allowed.sum() < len(words)):
+        words = self._items.parts[0]
+        scan = (self._scan or self._scan_to_ask()).cost_of_word * words.size
+        if n_queries * scan < OVERHEAD or len(words) < FEWEST_WITHIN:
             return False
-        if small.is_scanned_sooner(n_queries, words):
+        if allowed is not None and 2 * allowed.sum() < len(words):
             return False
-        scan = self._scan_to_ask().cost(words, 0)
         by_tables = _cost_within(self.n_bits, len(words), self.n_segments, radius)
-        if n_queries > 2 * SAMPLE:
-            return by_tables < 2 * scan
-        return n_queries * by_tables + OVERHEAD < n_queries * scan
+        if n_queries * by_tables + OVERHEAD >= n_queries * scan:
+            trial = SAMPLE * by_tables + OVERHEAD
+            if by_tables >= 2 * scan or trial >= TRIAL * n_queries * scan:
+                return False
+        return not small.is_scanned_sooner(n_queries, words)
 
     def _trial(self, n_queries: int, k: int, allowed: Mask | None, n_threads: int | None) -> _Trial:
         from bittern.kernels.multi_index import Searched
@@ -192,7 +197,7 @@ class MultiIndex(Index):
 
     def _scanning(self) -> Scan:
         """A scan of the codes as they are now."""
-        scan = self._scan_to_ask()
+        scan = self._scan or self._scan_to_ask()
         scan.update(*self._items.parts, self.n_bits)
         return scan
 
@@ -299,7 +304,7 @@ def _cost_within(n_bits: int, n: int, n_segments: int | None, radius: int) -> fl
         for r in range(radius // len(widths) + 1)
         for width in widths
     ]
-    return sum(sorted(costs)[: radius + 1])
+    return QUERY + sum(sorted(costs)[: radius + 1])
 
 
 def _arrays_of(tables: SegmentTables) -> dict[str, NDArray[Any]]:

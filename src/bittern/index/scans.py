@@ -72,13 +72,14 @@ class Scan(ABC):
         """Offsets, rows and distances of the allowed rows within the radius."""
         mask = EVERYTHING if allowed is None else allowed
         if len(queries) == 1:
-            _, rows, distances = self._find_within(queries, mask, radius)
-            return np.array((0, len(rows))), rows, distances
-        return join_blocks(
-            lambda block: self._find_within(queries[block], mask, radius),
-            query_blocks(slice(0, len(queries)), radius + 1, n_threads),
-            n_threads,
-        )
+            return self._find_within(queries, mask, radius)
+
+        def work(block: slice) -> Part:
+            offsets, rows, distances = self._find_within(queries[block], mask, radius)
+            return np.diff(offsets), rows, distances
+
+        blocks = query_blocks(slice(0, len(queries)), radius + 1, n_threads)
+        return join_blocks(work, blocks, n_threads)
 
     def _lay_out_new(self, words: Words, n_bits: int) -> None:
         """Lay out the whole blocks of new rows, unless few new ones would move all others."""
@@ -106,8 +107,8 @@ class Scan(ABC):
         """Fill rows and distances."""
 
     @abstractmethod
-    def _find_within(self, queries: Words, allowed: Mask, radius: int) -> Part:
-        """Sizes, rows and distances."""
+    def _find_within(self, queries: Words, allowed: Mask, radius: int) -> Within:
+        """Offsets, rows and distances."""
 
 
 class PortableScan(Scan):
@@ -132,7 +133,7 @@ class PortableScan(Scan):
         searched = self._words, self._late, self._blocks, allowed
         scan.find_nearest(queries, *searched, k, rows, distances)
 
-    def _find_within(self, queries: Words, allowed: Mask, radius: int) -> Part:
+    def _find_within(self, queries: Words, allowed: Mask, radius: int) -> Within:
         searched = self._words, self._late, self._blocks, allowed
         return scan.find_within(queries, *searched, radius)
 
@@ -152,7 +153,7 @@ class Avx2Scan(Scan):
         searched = self._words, self._late, self._blocks, allowed
         scan_avx2.find_nearest(queries, *searched, k, rows, distances)
 
-    def _find_within(self, queries: Words, allowed: Mask, radius: int) -> Part:
+    def _find_within(self, queries: Words, allowed: Mask, radius: int) -> Within:
         searched = self._words, self._late, self._blocks, allowed
         return scan_avx2.find_within(queries, *searched, radius)
 

@@ -9,7 +9,8 @@ least distance of a block is found in vector registers::
                                                     ↓
                                     the near rows of it: allowed?, take
 
-Rows that are in no block are compared one by one.
+Rows of ``words`` that are in no block are copied to one, filled up with zeros.  Those of ``late``
+are compared one by one.
 
 The caller guarantees: arrays are C-contiguous, k is at least 1 and at most the number of allowed
 rows, and ``allowed`` is a mask over all rows, or empty if all rows are allowed.
@@ -29,6 +30,7 @@ from bittern.kernels.bits import declare, distance_between, distance_to_row, low
 from bittern.kernels.registers import BYTE, INT64, Sums, at, broadcast, load, loop, past, pointers
 
 BLOCK = 128  # rows whose distances are held in registers
+HALF = BLOCK // 2  # as many as a word has bits
 NEARBY = 1 << 17  # bytes of blocks at a time, which stay in the cache while all queries pass
 WORDS = 8  # words in a register of 512 bits; LLVM divides it where registers are shorter
 REGISTER = ir.VectorType(INT64, WORDS)
@@ -83,15 +85,23 @@ def find_nearest(queries, words, late, blocks, allowed, k, rows, distances):
                 if _least_distance(queries, q, blocks, b) < nearest.bounds[q]:
                     for half in range(2):
                         near = _rows_within(queries, q, blocks, b, half, nearest.bounds[q] - 1)
-                        row = b * BLOCK + half * (BLOCK // 2)
+                        row = b * BLOCK + half * HALF
                         offer_near(queries, q, words, row, near, allowed, k, nearest)
-    offer_rest(queries, words, late, blocks.shape[0] * BLOCK, allowed, k, nearest)
+    first = blocks.shape[0] * BLOCK
+    rest = _rest_of(words, first)
+    for q in range(queries.shape[0]):
+        for i in range(2 * rest.shape[0]):
+            row = first + i * HALF
+            near = _rows_within(queries, q, rest, i // 2, i % 2, nearest.bounds[q] - 1)
+            near = _lowest_bits(near, words.shape[0] - row)
+            offer_near(queries, q, words, row, near, allowed, k, nearest)
+    offer_rest(queries, words, late, words.shape[0], allowed, k, nearest)
     put_in_order(nearest, k, rows, distances)
 
 
 @njit(cache=True, nogil=True)
 def find_within(queries, words, late, blocks, allowed, radius):
-    """Sizes, rows and distances of the items within the radius, query by query."""
+    """Offsets, rows and distances of the items within the radius, query by query."""
     found, n = none_yet(queries, radius), 0
     step = max(1, NEARBY // (8 * blocks.shape[1] * BLOCK))
     for first in range(0, blocks.shape[0], step):
@@ -101,9 +111,38 @@ def find_within(queries, words, late, blocks, allowed, radius):
                     found = with_room(found, n, BLOCK)
                     for half in range(2):
                         near = _rows_within(queries, q, blocks, b, half, radius)
-                        row = b * BLOCK + half * (BLOCK // 2)
+                        row = b * BLOCK + half * HALF
                         n = collect_near(queries, q, words, row, near, allowed, found, n)
-    return sorted_with_rest(queries, words, late, blocks.shape[0] * BLOCK, allowed, found, n)
+    first = blocks.shape[0] * BLOCK
+    rest = _rest_of(words, first)
+    for q in range(queries.shape[0]):
+        for i in range(2 * rest.shape[0]):
+            row = first + i * HALF
+            near = _rows_within(queries, q, rest, i // 2, i % 2, radius)
+            near = _lowest_bits(near, words.shape[0] - row)
+            if near:
+                found = with_room(found, n, HALF)
+                n = collect_near(queries, q, words, row, near, allowed, found, n)
+    return sorted_with_rest(queries, words, late, words.shape[0], allowed, found, n)
+
+
+@njit(cache=True, nogil=True)
+def _rest_of(words, first):
+    """The rows from ``first`` on in blocks; the last one is filled up with zeros."""
+    n, n_words = words.shape[0] - first, words.shape[1]
+    blocks = np.zeros((-(-n // BLOCK), n_words, BLOCK), np.uint64)
+    for i in range(n):
+        for w in range(n_words):
+            blocks[i // BLOCK, w, i % BLOCK] = words[first + i, w]
+    return blocks
+
+
+@njit(inline="always")
+def _lowest_bits(bits, n):
+    """The lowest n of 64 bits; those beyond are cleared."""
+    if n >= HALF:
+        return bits
+    return bits & ((ONE << np.uint64(n)) - ONE) if n > 0 else ONE - ONE
 
 
 @njit(cache=True, nogil=True)
@@ -233,20 +272,20 @@ def sorted_with_rest(queries, words, late, first, allowed, found, n):
 
 @njit(cache=True, nogil=True)
 def _sorted(found, n):
-    """Sizes, rows and distances of the entries, by query, distance and row."""
+    """Offsets, rows and distances of the entries, by query, distance and row."""
     places, n_distances, place = found.counts, found.counts.shape[1], 0
-    sizes = np.zeros(places.shape[0], np.int64)
+    offsets = np.zeros(places.shape[0] + 1, np.int64)
     for q in range(places.shape[0]):
         for d in range(n_distances):
-            sizes[q] += places[q, d]
             places[q, d], place = place, place + places[q, d]
+        offsets[q + 1] = place
     rows, distances = np.empty(n, np.int64), np.empty(n, np.int32)
     for i in range(n):
         q, d = found.cells[i] // n_distances, found.cells[i] % n_distances
         place = places[q, d]
         rows[place], distances[place] = found.rows[i], d
         places[q, d] = place + 1
-    return sizes, rows, distances
+    return offsets, rows, distances
 
 
 @njit(inline="always")

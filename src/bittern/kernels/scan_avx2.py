@@ -94,7 +94,7 @@ def find_nearest(queries, words, late, tiles, allowed, k, rows, distances):
 
 @njit(cache=True, nogil=True)
 def find_within(queries, words, late, tiles, allowed, radius):
-    """Sizes, rows and distances of the items within the radius, query by query."""
+    """Offsets, rows and distances of the items within the radius, query by query."""
     found, n = none_yet(queries, radius), 0
     lookups = _lookups_of(queries, tiles.shape[1])
     sums = np.empty((TOGETHER, TILE), np.uint8)

@@ -62,6 +62,11 @@ def spare_kernels() -> None:
     _spent = -math.inf
 
 
+def is_over() -> bool:
+    """Whether kernels do everything from now on."""
+    return _spent >= FIRST_BUDGET
+
+
 @cache
 def is_compiled(kernels: str) -> bool:
     """Whether kernels of that name were compiled on this machine, as far as Numba's places show."""
@@ -83,7 +88,7 @@ def is_small(seconds: float, kernels: str) -> bool:
     nothing is small any more except the work of kernels that were never compiled.
     """
     global _spent
-    if _spent >= FIRST_BUDGET:
+    if is_over():
         return False
     budget = BUDGET if is_compiled(kernels) else FIRST_BUDGET
     is_within = _spent + seconds < budget

@@ -12,7 +12,7 @@ from bittern.checks import check_type
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.kernels import small
-from bittern.kernels.count import count_categories, count_ranges
+from bittern.kernels.count import count_categories, count_ranges, tiles_for
 from bittern.parallel import Progress, available_threads, run_blocks
 from bittern.relevance.base import ClassRelevance, Relevance
 from bittern.relevance.sparse import SparseRelevance
@@ -112,9 +112,10 @@ def _class_counter(
     bounds = np.clip(relevance.offsets, part.start, part.stop) - part.start
     c = relevance.query_classes
     starts, stops = np.where(c >= 0, bounds[c], 0), np.where(c >= 0, bounds[c + 1], 0)
+    tiles = tiles_for(planes)
 
     def count(rows: slice) -> None:
-        count_ranges(queries[rows], planes, starts[rows], stops[rows], counts[rows])
+        count_ranges(queries[rows], planes, starts[rows], stops[rows], counts[rows], tiles)
 
     return count
 
@@ -129,6 +130,7 @@ def _tag_counter(
     sets = relevance.sets[order] - first
     starts = np.concatenate(([0], np.cumsum(np.bincount(sets))))
     categories, masks = sets.astype(np.uint32), relevance.masks[:, first : last + 1].copy()
+    tiles = tiles_for(planes, by_category=True)
 
     def count(rows: slice) -> None:
         count_categories(
@@ -140,6 +142,7 @@ def _tag_counter(
             masks,
             relevance.graded,
             counts[rows],
+            tiles,
         )
 
     return count
@@ -151,9 +154,10 @@ def _sparse_counter(
     """Count a part of the database as not relevant; :func:`_move_listed` corrects it."""
     planes = _word_planes(database, part)
     nothing = np.zeros(relevance.n_queries, np.int64)
+    tiles = tiles_for(planes)
 
     def count(rows: slice) -> None:
-        count_ranges(queries[rows], planes, nothing[rows], nothing[rows], counts[rows])
+        count_ranges(queries[rows], planes, nothing[rows], nothing[rows], counts[rows], tiles)
 
     return count
 
@@ -202,7 +206,10 @@ def _excluded_levels(relevance: Relevance) -> tuple[NDArray[np.intp], NDArray[np
 def _word_planes(words: Words, rows: Any) -> Words:
     """``(n_words, n_rows)``: word w of the chosen rows; a view if a code has one word."""
     if words.shape[1] == 1:
-        return words.reshape(-1)[rows][None]
+        plane = words.reshape(-1)
+        # Positions are within bounds, and not looking is faster.
+        taken = plane[rows] if isinstance(rows, slice) else np.take(plane, rows, mode="clip")
+        return taken[None]
     return np.ascontiguousarray(words[rows].T)
 
 

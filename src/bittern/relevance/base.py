@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import check_count, check_labels, check_positions, chosen_queries
 from bittern.errors import InputError
+from bittern.kernels import small
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 MEMORY = 1 << 28  # bytes that building ground truth from vectors may use
+MANY = 1 << 15  # items that compiled code groups sooner than NumPy
 SPAN = 1 << 16  # integer labels this close together need no sorting
 EDGE = 1 << 62  # beyond this, their differences could overflow
 
@@ -270,8 +272,9 @@ def _number(
         if most - least < SPAN and least > -EDGE and most < EDGE:  # use labels as numbers
             q = np.clip(queries, least - 1, most + 1) - least
             inside = (q >= 0) & (q <= most - least)
-            number = (database - least).astype(np.int32)
-            return np.where(inside, q, -1).astype(np.int32), number, most - least + 1
+            from_zero = database if least == 0 else database - least
+            numbers = np.where(inside, q, -1).astype(np.int32), from_zero.astype(np.int32)
+            return *numbers, most - least + 1
     if database.dtype.kind != queries.dtype.kind:  # NumPy would compare int64 and uint64 as doubles
         queries, database = queries.astype(str), database.astype(str)
     classes, database = np.unique(database, return_inverse=True)
@@ -285,6 +288,12 @@ def _grouping(classes: NDArray[Any], n_classes: int) -> tuple[NDArray[np.intp], 
     """Stable order by class, and where each class begins in it."""
     offsets = np.zeros(n_classes + 1, np.int64)
     np.cumsum(np.bincount(classes, minlength=n_classes), out=offsets[1:])
+    if len(classes) >= MANY and small.is_over():
+        from bittern.kernels.grouping import group_rows
+
+        order = np.empty(len(classes), np.intp)
+        group_rows(classes, offsets[:-1].copy(), order)
+        return order, offsets
     order = np.argsort(classes.astype(np.uint16), kind="stable")  # 16 bits: a radix sort
     if n_classes > 1 << 16:
         order = order[np.argsort((classes >> 16).astype(np.uint16)[order], kind="stable")]

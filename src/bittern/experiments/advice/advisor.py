@@ -102,7 +102,7 @@ def advise(
     )
     try:
         warm_up(sample, k)
-        found = try_all(sample, settings, perf_counter(), progress or _show_nothing)
+        found = try_all(sample, settings, began, progress or _show_nothing)
         found.skipped += _lacking(methods, labels is not None)
         return judge(found, sample, settings, began)
     except KeyboardInterrupt:

@@ -41,6 +41,9 @@ UNSUPERVISED = (
     *("itq", "itq+asymmetric", "lsh", "lsh+asymmetric", "pcah", "pcah+asymmetric"),
     *("isohash", "isohash+asymmetric", "sh", "dbq"),
 )
+BEST = "tcq"
+KINDS = (*QUANTISED, "sign", "prefix", "itq", "pq")  # of which one size is tried early
+SLOW_KINDS = ("itq+asymmetric", "opq")
 SUPERVISED = ("itq-cca", "sdh", "ksh", "talr")
 ASYMMETRIC = "+asymmetric"  # at the end of a hash function's name
 RABITQ = {"rabitq-1": 1, "rabitq-2": 2, "rabitq-4": 4}  # bits of a dimension
@@ -142,14 +145,22 @@ def contenders(
     if lengths is None:  # classes may need very few bits
         few = [n for n in LENGTHS if n < 8 * min(SIZES)]
         sized += [Contender(m, n) for n in few for m in methods if Contender(m).learns_from_labels]
-    return sorted(fixed + sized, key=lambda one: _when(one, order[0]))
+    return sorted(fixed + sized, key=lambda one: _when(one, one in fixed or one.n_bits == order[0]))
 
 
-def _when(one: Contender, first: int) -> int:
-    """The usual formats come first, then the best quantiser at one size, then the others."""
+def _when(one: Contender, is_first: bool) -> int:
+    """The usual formats come first, then one of each kind, then the best at all sizes.
+
+    So a short budget compares all kinds, and a longer one looks for the fewest bytes.  ``is_first``
+    says whether it has the first size, or a size of its own.
+    """
     if one.method in USUAL:
         return 0
-    return 1 if (one.method, one.n_bits) == ("tcq", first) else 2
+    if one.method == BEST or one.learns_from_labels:
+        return (1 if one.method == BEST else 2) if is_first else 3
+    if one.method in KINDS:
+        return 2 if is_first else 5
+    return 4 if one.method in SLOW_KINDS and is_first else 6
 
 
 def _of_one_size(method: str, dim: int) -> Iterator[Contender]:

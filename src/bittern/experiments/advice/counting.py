@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -150,22 +151,33 @@ class _Search:
         out = []
         for rescorer in rescorers:
             again = near if rescorer is None else rescorer.distances(queries, which, items)
-            order = np.lexsort((items, again, which))
+            order = _sorted_by(again, offsets)
             k = min(self._k, self._size)
             out.append(expected_relevant(near[order], relevant[order], offsets, bounds, depth, k))
         return out
 
     def _candidates(self, depth: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Pairs of a query and an item at most as far as the last candidate, all ties included."""
+        """Pairs of a query and an item at most as far as the last candidate, all ties included.
+
+        Both ascend.
+        """
         is_tied = self._nearest[:, depth] == self._nearest[:, depth - 1]
         rows = [
             np.flatnonzero(self._estimates[q, : self._size] <= self._nearest[q, depth - 1])
             if is_tied[q]
-            else self._rows[q, :depth]
+            else np.sort(self._rows[q, :depth])
             for q in range(len(self._rows))
         ]
         which = np.repeat(np.arange(len(rows)), [len(some) for some in rows])
         return which, np.concatenate(rows).astype(np.intp)
+
+
+def _sorted_by(values: Float32Array, offsets: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The order that sorts each part of the values, from one offset to the next; stable."""
+    order = np.empty(len(values), np.intp)
+    for first, last in pairwise(offsets.tolist()):
+        order[first:last] = first + np.argsort(values[first:last], kind="stable")
+    return order
 
 
 def _squares(rows: NDArray[Any]) -> Float32Array:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
+from scipy.special import betaincinv
 
 from bittern.checks import Float64Array
 from bittern.errors import InputError
@@ -147,7 +149,8 @@ class _Estimates:
             values.append(value)
             draws.append(drawn)
             totals.append(np.nansum(floats))
-        measured = [interval(v, d) for v, d in zip(values, draws, strict=True)]
+        parts = zip(values, draws, totals, strict=True)
+        measured = [self._measured(interval(v, d), float(total)) for v, d, total in parts]
         expected = measured[-1]
         if self._settings.items > sizes[-1] and len(sizes) >= FEWEST_SIZES:
             expected = self._predicted(sizes, np.stack(values), np.stack(draws), np.array(totals))
@@ -155,6 +158,16 @@ class _Estimates:
             expected=_by_store(expected),
             measured={size: _by_store(found) for size, found in zip(sizes, measured, strict=True)},
         )
+
+    def _measured(self, found: list[Estimate], total: float) -> list[Estimate]:
+        """Shares of ``total`` neighbours; if all were found, with Jeffreys' bound instead of 1."""
+        if self._sample.truth != "neighbours":
+            return found
+        least = float(betaincinv(total + 0.5, 0.5, TAIL / 100))
+        return [
+            replace(one, low=min(one.low, least)) if one.value > 1 - 0.5 / total else one
+            for one in found
+        ]
 
     def _predicted(
         self, sizes: list[int], values: Float64Array, draws: Float64Array, totals: Float64Array

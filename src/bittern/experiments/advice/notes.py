@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from bittern.experiments.advice.wording import size, wrapped
+from bittern.experiments.advice.wording import more_time, size, wrapped
 
 if TYPE_CHECKING:
     from bittern.experiments.advice.record import Advice
@@ -66,7 +66,7 @@ def _certainty(advice: Advice) -> str:
         over = f"{number} splits; the intervals cover the choice of queries and of splits"
     return (
         f"{s.validation:,} queries chose the method; the figures come from {s.test:,} others, "
-        f"over {over}. '±' is half of a 95 % interval."
+        f"over {over}. Below each share is its 95 % interval."
     )
 
 
@@ -95,10 +95,28 @@ def _cautions(advice: Advice) -> list[str]:
 def _left_out(advice: Advice) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for skipped in advice.skipped:
-        bits = "" if skipped.n_bits is None else f" {skipped.n_bits} bits"
-        by_reason.setdefault(skipped.reason, []).append(f"{skipped.method}{bits}")
+        if skipped.lacked is None:
+            bits = "" if skipped.n_bits is None else f" {skipped.n_bits} bits"
+            by_reason.setdefault(skipped.reason, []).append(f"{skipped.method}{bits}")
     not_tried = [f"{', '.join(names)} ({reason})" for reason, names in by_reason.items()]
     budget = "without a limit" if math.isinf(advice.budget) else f"of {advice.budget:.0f} allowed"
     end = " Ctrl-C stopped it early." if advice.stopped else ""
     lines = [f"Not tried: {'; '.join(not_tried)}."] if not_tried else []
-    return [*lines, f"This took {advice.seconds:.0f} s {budget}.{end}"]
+    return [*lines, *_too_late(advice), f"This took {advice.seconds:.0f} s {budget}.{end}"]
+
+
+def _too_late(advice: Advice) -> list[str]:
+    """What there was no time for, and how much would have been enough."""
+    sizes: dict[str, list[str]] = {}
+    for one in advice.skipped:
+        if one.lacked is not None:
+            bits = one.n_bits
+            size = [] if bits is None else [f"{bits} bits" if bits % 8 else f"{bits // 8:,}"]
+            sizes.setdefault(one.method, []).extend(size)
+    if not sizes:
+        return []
+    listed = [
+        f"{method} at {', '.join(some)}" if some else method for method, some in sizes.items()
+    ]
+    enough = "" if advice.stopped else f" To try all of it, allow about {more_time(advice)}."
+    return [f"No time was left to try (bytes): {'; '.join(listed)}.{enough}"]

@@ -35,7 +35,7 @@ class Skipped:
     method: str
     n_bits: int | None  # None if the method has only one size
     reason: str
-    lacked_time: bool = False  # a larger budget would try it
+    lacked: float | None = None  # seconds that it would take, if only time was lacking
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from statistics import median
 from time import perf_counter
 
 import numpy as np
@@ -22,6 +21,7 @@ from bittern.experiments.advice.contenders import (
 from bittern.experiments.advice.counting import Rescorer, count_relevant
 from bittern.experiments.advice.data import LARGEST_DATABASE, Sample, sizes_up_to
 from bittern.experiments.advice.record import MILLION, Skipped
+from bittern.experiments.advice.schedule import Schedule
 from bittern.experiments.advice.splits import Split
 from bittern.index import FlatIndex, QuantisedIndex
 from bittern.kernels import small
@@ -31,6 +31,7 @@ from bittern.relevance import Relevance
 Progress = Callable[[int, int, str], None]  # called with (done, total, what is being done)
 FIRST_SHARE = 0.7  # of the budget, for the first measurement of everything
 GROWN_SHARE = 0.9  # of the budget, for larger databases too
+NO_TIME = "the time was over"
 TIMED_QUERIES, TIMED_ITEMS = 20, 10_000
 
 
@@ -109,7 +110,8 @@ class _Work:
         self._sample, self._settings, self._began = sample, settings, began
         self._progress = progress
         self._waiting = list(settings.contenders)
-        self._took: dict[str, float] = {}  # seconds of a method's last trial
+        self._schedule = Schedule(settings.budget, began)
+        self._split_seconds = 0.0  # of the last one
         self._done, self._total = 0, len(settings.contenders)
         self.found = Trials()
 
@@ -128,22 +130,18 @@ class _Work:
 
     def note_what_is_left(self) -> None:
         """List what there was no time for."""
-        for one in self._waiting:
-            expected = self._took.get(one.method)
-            reason = (
-                "no time was left to try it"
-                if expected is None
-                else f"no time was left for another {max(expected, 1):.0f} s"
-            )
-            self.found.skipped.append(Skipped(one.method, one.n_bits, reason, lacked_time=True))
+        self.found.skipped += [
+            Skipped(one.method, one.n_bits, NO_TIME, lacked=self._schedule.expected(one))
+            for one in self._waiting
+        ]
 
     def _try_waiting(self, split: Split, share: float) -> None:
         """Measure what waits and fits into this share of the budget; the first one always does."""
         later = []
         while self._waiting:
             one = self._waiting.pop(0)
-            expected = self._took.get(one.method, median(self._took.values() or [0.0]))
-            if self.found.trials and not self._has_time(expected, share):
+            expected = self._schedule.expected(one)
+            if self.found.trials and not self._schedule.has_time(expected, share):
                 later.append(one)
                 continue
             try:
@@ -164,31 +162,33 @@ class _Work:
         except (BitternError, np.linalg.LinAlgError) as error:
             self.found.skipped.append(Skipped(one.method, one.n_bits, str(error).rstrip(".")))
             return
-        self._took[one.method] = trial.seconds = perf_counter() - start
+        trial.seconds = perf_counter() - start
+        self._schedule.note(one, trial.seconds)
         self.found.trials.append(trial)
 
     def _grow(self, fewest: int) -> None:
         """Measure in the largest database, with the same models, those that matter most first."""
-        sample = self._sample
+        sample, schedule = self._sample, self._schedule
         largest = min(sample.n_searchable, LARGEST_DATABASE)
-        if largest < 1.5 * sample.n_database or not self._has_time(0.0, FIRST_SHARE + 0.1):
+        ratio = largest / sample.n_database
+        if ratio < 1.5 or not schedule.has_time(ratio * self._split_seconds, GROWN_SHARE):
             return
         sizes = sizes_up_to(largest, fewest, begin=sample.n_database // 2)
         split = self._split(0, sizes)
-        ratio = largest / sample.n_database
         for trial in most_telling(self.found.trials):
-            if self._has_time(ratio * trial.seconds, GROWN_SHARE):
+            if schedule.has_time(ratio * (trial.seconds - trial.fit_seconds), GROWN_SHARE):
                 self._show(f"{trial.contender.title} among {largest:,}")
                 encode_and_count(trial, trial.model, split, sample, self._settings)
 
     def _repeat(self, number: int, sizes: tuple[int, ...]) -> bool:
         """Measure again in another split while time is left; whether it was for all."""
-        if not self._has_time(min(trial.seconds for trial in self.found.trials), 1.0):
+        quickest = min(trial.seconds for trial in self.found.trials)
+        if not self._schedule.has_time(self._split_seconds + quickest):
             return False
         split = self._split(number, sizes)
         complete = True
         for trial in most_telling(self.found.trials):
-            if not self._has_time(trial.seconds, 1.0):
+            if not self._schedule.has_time(trial.seconds):
                 complete = False
                 continue
             self._show(f"{trial.contender.title}, split {number + 1}")
@@ -198,13 +198,12 @@ class _Work:
         return complete
 
     def _split(self, number: int, sizes: tuple[int, ...]) -> Split:
+        start = perf_counter()
         split = Split.of(number, self._sample, sizes, self._settings.k)
+        self._split_seconds = perf_counter() - start
         for size, ceiling in zip(sizes, split.ceilings, strict=True):
             self.found.ceilings[number, size] = ceiling
         return split
-
-    def _has_time(self, seconds: float, share: float) -> bool:
-        return perf_counter() - self._began + seconds < share * self._settings.budget
 
     def _show(self, note: str) -> None:
         """Progress is that of the budget; without a limit, that of the first measurements."""

@@ -129,12 +129,11 @@ def _next(advice: Advice) -> str:
     """What to try next if nothing keeps the target, as arguments of Python and the command."""
     if advice.rerank_choice is not None:
         return ""
-    late = list(dict.fromkeys(one.method for one in advice.skipped if one.lacked_time))
+    late = list(dict.fromkeys(one.method for one in advice.skipped if one.lacked is not None))
     if late and not advice.stopped:
-        more = math.ceil(2 * max(advice.budget, advice.seconds))
         return (
-            f"Next, allow more time, {_option('budget', more)}: {', '.join(late)} could not be "
-            "tried at every size."
+            f"Next, allow more time, {more_time(advice)}: {', '.join(late)} could not be tried at "
+            "every size."
         )
     if advice.deepest_choice is not None:
         factor = advice.needed(advice.deepest_choice)
@@ -146,6 +145,13 @@ def _next(advice: Advice) -> str:
     return f"Next, ask for less: {_option('target', max(math.floor(100 * found) / 100, 0.01))}."
 
 
+def more_time(advice: Advice) -> str:
+    """The budget that would have been enough for everything, as an argument."""
+    lacked = sum(one.lacked or 0.0 for one in advice.skipped)
+    enough = 1.3 * (max(advice.budget, advice.seconds) + lacked)
+    return _option("budget", 10 * math.ceil(enough / 10))
+
+
 def _option(option: str, value: float, python: str = "") -> str:
     """An argument as the command and as Python take it."""
     listed = f"[{value}]" if python else value
@@ -153,11 +159,15 @@ def _option(option: str, value: float, python: str = "") -> str:
 
 
 def table(advice: Advice, rows: list[Row]) -> str:
-    """One line per row, below the float vectors, with what the answer says about it."""
-    head, lines = cells(advice, rows)
-    text = aligned([line[:-1] for line in (head, *lines)])
-    marked = [f"{one}  {line[-1]}".rstrip() for one, line in zip(text[1:], lines, strict=True)]
-    return "\n".join([text[0], "─" * len(text[0]), *marked])
+    """Two lines per row, shares above their intervals, with what the answer says about it."""
+    head, (floats, *shares) = cells(advice, rows)
+    lines, marks = [head[:-1], floats[:-1]], ["", ""]
+    for row, line in zip(rows, shares, strict=True):
+        lines += [line[:-1], _intervals(advice, row, len(head) - 1)]
+        marks += [line[-1], ""]
+    text = aligned(lines)
+    marked = [f"{line}  {mark}".rstrip() for line, mark in zip(text, marks, strict=True)]
+    return "\n".join([text[0], "─" * len(text[0]), *marked[1:]])
 
 
 def cells(advice: Advice, rows: list[Row]) -> tuple[list[str], list[list[str]]]:
@@ -180,12 +190,18 @@ def _cells(advice: Advice, row: Row) -> list[str]:
     return [
         row.method,
         f"{row.n_bytes:,}",
-        *(_with_half(advice.share(row, factor)) for factor in advice.factors),
+        *(f"{100 * advice.share(row, factor).value:.1f}" for factor in advice.factors),
         "–" if factor is None else f"{factor} ×",
         size(row.n_bytes * advice.items),
         short(row.search_milliseconds),
         short(row.encode_microseconds),
     ]
+
+
+def _intervals(advice: Advice, row: Row, n_cells: int) -> list[str]:
+    shares = [advice.share(row, factor) for factor in advice.factors]
+    cells = ["", "", *(f"{100 * one.low:.1f}–{100 * one.high:.1f}" for one in shares)]
+    return cells + [""] * (n_cells - len(cells))
 
 
 def _mark(advice: Advice, row: Row) -> str:
@@ -242,12 +258,7 @@ def percent(share: float) -> str:
 def interval(estimate: Estimate) -> str:
     """A share with its interval."""
     low, high = 100 * estimate.low, 100 * estimate.high
-    return f"{100 * estimate.value:.1f} % ({low:.1f} to {high:.1f})"
-
-
-def _with_half(estimate: Estimate) -> str:
-    half = 50 * (estimate.high - estimate.low)
-    return f"{100 * estimate.value:.1f} ± {half:.1f}"
+    return f"{100 * estimate.value:.1f} % ({low:.1f}–{high:.1f})"
 
 
 def short(value: float) -> str:

@@ -25,10 +25,12 @@ def count_ranges(
     starts: NDArray[Any],
     stops: NDArray[Any],
     counts: NDArray[np.uint32],
+    tiles: NDArray[np.uint8] | None = None,
 ) -> None:
     """Add to ``counts[q, v, d]``: items at distance d; v is 1 in ``starts[q]:stops[q]``, else 0."""
     kernels = kernels_for(len(planes), most_words=AVX2_WORDS)
-    kernels.count_ranges(queries, planes, starts, stops, counts)
+    more = () if tiles is None else (tiles,)
+    kernels.count_ranges(queries, planes, starts, stops, counts, *more)
 
 
 def count_categories(
@@ -40,6 +42,7 @@ def count_categories(
     masks: NDArray[np.uint64],
     graded: bool,
     counts: NDArray[np.uint32],
+    tiles: NDArray[np.uint8] | None = None,
 ) -> None:
     """Add to ``counts[q, v, d]``: items at distance d that share v tags with q.
 
@@ -48,9 +51,17 @@ def count_categories(
     begins; ``masks[w, c]`` is word w of its tags.
     """
     kernels = kernels_for(len(planes), most_words=1)
+    more = () if tiles is None else (tiles,)
     kernels.count_categories(
-        queries, planes, categories, starts, query_masks, masks, graded, counts
+        queries, planes, categories, starts, query_masks, masks, graded, counts, *more
     )
+
+
+def tiles_for(planes: NDArray[np.uint64], *, by_category: bool = False) -> Any:
+    """What the kernels make of the planes, for all calls with them to share; None if nothing."""
+    kernels = kernels_for(len(planes), most_words=1 if by_category else AVX2_WORDS)
+    tiles_of = getattr(kernels, "tiles_of", None)
+    return None if tiles_of is None else tiles_of(planes)
 
 
 def kernels_for(n_words: int, most_words: int) -> ModuleType:

@@ -64,9 +64,14 @@ def count_ranges(
     starts: NDArray[Any],
     stops: NDArray[Any],
     counts: NDArray[np.uint32],
+    tiles: NDArray[np.uint8] | None = None,
 ) -> None:
-    """Add to ``counts[q, v, d]``: items at distance d; v is 1 in ``starts[q]:stops[q]``, else 0."""
-    n_words, n_distances, tiles = len(planes), counts.shape[2], tiles_of(planes)
+    """Add to ``counts[q, v, d]``: items at distance d; v is 1 in ``starts[q]:stops[q]``, else 0.
+
+    ``tiles`` are those of the planes, if they were made before.
+    """
+    n_words, n_distances = len(planes), counts.shape[2]
+    tiles = tiles_of(planes) if tiles is None else tiles
     if n_words == 1:
         joint = ROWS_OF_THREE * HALVES_OF_THREE, HALVES_OF_THREE
         scratch = scratch_for(3, 1, n_distances, joint, (2, HALVES_OF_THREE))
@@ -86,14 +91,15 @@ def count_categories(
     masks: NDArray[np.uint64],
     graded: bool,
     counts: NDArray[np.uint32],
+    tiles: NDArray[np.uint8] | None = None,
 ) -> None:
     """Add to ``counts[q, v, d]``: items at distance d that share v tags with q.
 
     Without ``graded``, v is at most 1.  Codes have one word.  ``categories[i]`` is the category of
     item i, ascending; ``starts[c]`` is where category c begins; ``masks[w, c]`` is word w of its
-    tags.
+    tags.  ``tiles`` are those of the planes, if they were made before.
     """
-    tiles, n_categories = tiles_of(planes), masks.shape[1]
+    tiles, n_categories = tiles_of(planes) if tiles is None else tiles, masks.shape[1]
     level = np.uint8 if counts.shape[1] <= 256 else np.uint16
     n_tags = 64 * len(masks) if 64 * masks.size <= MOST_TAGS else 0
     tags = np.empty((n_tags, n_categories), np.uint8)
