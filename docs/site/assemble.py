@@ -60,6 +60,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "results/evidence",
         "results/crossmodal",
         "results/hashing",
+        "results/quantise",
         "results/speed",
     ),
     "Project": ("architecture", "contributing", "changelog", "references"),

@@ -62,10 +62,9 @@ def test_the_levels_leave_less_than_separate_components_and_more_than_the_bound(
     assert found == pytest.approx(distortions[n_bits], rel=0.03)
 
 
-def test_one_and_two_bits_are_within_the_known_gap_of_the_rate_distortion_bound():
-    distortions = trellis_levels()[1]
-    assert 10 * np.log10(distortions[1] / 0.25) < 0.6  # decibels
-    assert 10 * np.log10(distortions[2] / 0.0625) < 1.0
+@pytest.mark.parametrize(("n_bits", "decibels"), [(1, 0.6), (2, 1.0), (3, 1.4), (4, 1.7), (5, 2.3)])
+def test_each_rate_is_within_the_known_gap_of_the_rate_distortion_bound(n_bits, decibels):
+    assert 0 < 10 * np.log10(trellis_levels()[1][n_bits] / 4.0**-n_bits) < decibels
 
 
 def test_levels_can_be_learned_again():
@@ -98,14 +97,15 @@ def asked_and_held(n_bits, n_centres, by):
     decode_trellis(plain, np.array(n_bits), np.ones(k, np.float32), levels, decoded)
     scales, lengths = (np.tile(rng.uniform(1, 2, 150), 2).astype(np.float32) for _ in range(2))
     segments = segments_of(np.array(n_bits))
-    rest = slice(0, segments.firsts[first_segments(segments) - 1])
+    rest = slice(0, k - first_segments(segments)[1])
     rests = [np.linalg.norm(one[:, rest], axis=1) for one in (z, decoded * scales[:, None])]
     ends = np.square(z).sum(axis=1), np.array(by, np.float32)
     asked = Asked(np.ascontiguousarray(z[:, ::-1]), to_centres, ends[0], rests[0], ends[1])
     centres = codes[:, 0] if skip else np.zeros(300, int)
     products = scales * (z.astype(np.float64) @ decoded.T) + to_centres[:, centres]
     expected = by[0] * (ends[0][:, None] + lengths) + by[1] * products
-    return asked, Held(codes, scales, lengths, rests[1]), segments, levels, expected
+    numbers = np.stack([scales, lengths, rests[1].astype(np.float32)], axis=1)
+    return asked, Held(codes, numbers), segments, levels, expected
 
 
 STRINGS = [(1,), (5, 5), (1,) * 70 + (2,) * 33, (1, 2, 3, 4, 5) * 9, (1,) * 7 + (3,) * 50]
@@ -118,7 +118,8 @@ def test_distances_of_pairs_are_those_of_decoded_rows(n_bits, n_centres):
     rng = np.random.default_rng(2)
     queries, rows = rng.integers(0, 3, 200), rng.integers(0, 300, 200)
     found = np.empty(200, np.float32)
-    distances_of_pairs(asked, held, queries, rows, segments, levels, found)
+    n_first = first_segments(segments)[0]
+    distances_of_pairs(asked, held, queries, rows, segments, n_first, levels, found)
     np.testing.assert_allclose(found, expected[queries, rows], atol=5e-4)
 
 
@@ -131,9 +132,9 @@ def test_no_near_item_is_abandoned(n_bits, n_centres, by):
     every, pairs = np.arange(300), np.empty(300, np.float32)
     for q, mask in [(0, np.empty(0, bool)), (1, allowed), (2, np.zeros(300, bool))]:
         nearest, rows = np.full(7, np.inf, np.float32), np.full(7, -1)
-        n_first = first_segments(segments)
+        n_first = first_segments(segments)[0]
         nearest_rows(asked, q, held, 0, 300, mask, segments, n_first, levels, nearest, rows)
-        distances_of_pairs(asked, held, np.full(300, q), every, segments, levels, pairs)
+        distances_of_pairs(asked, held, np.full(300, q), every, segments, n_first, levels, pairs)
         usable = np.flatnonzero(mask) if len(mask) else every
         order = usable[np.argsort(pairs[usable], kind="stable")][:7]
         assert rows[: len(order)].tolist() == order.tolist()

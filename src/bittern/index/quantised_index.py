@@ -173,11 +173,11 @@ class QuantisedIndex:
 
     def _keep(self) -> Kept | None:
         """What the quantiser keeps of all rows; computed for the rows that are new."""
-        n = 0 if self._kept is None else len(self._kept.lengths)
+        n = 0 if self._kept is None else len(self._kept.numbers)
         if n < len(self._items.words):
             new = self.quantiser.keep(self._every[n:])
             if self._kept is not None and new is not None:
-                new = Kept(*(np.concatenate(both) for both in zip(self._kept, new, strict=True)))
+                new = Kept(np.concatenate([self._kept.numbers, new.numbers]))
             self._kept = new
         return self._kept
 

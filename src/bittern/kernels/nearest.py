@@ -6,7 +6,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-
 TOGETHER = 64  # distances compared at a time, most of them in vain
 
 

@@ -37,31 +37,26 @@ class Held(NamedTuple):
     """Items: codes, and what does not depend on the query."""
 
     codes: NDArray[np.uint8]  # (n, n_bytes); if there are centres, the first byte says which
-    scales: NDArray[np.float32]  # (n,)
-    lengths: NDArray[np.float32]  # (n,), squared
-    rests: NDArray[np.float32]  # (n,), scaled lengths of the codes without the first components
+    numbers: NDArray[np.float32]  # (n, 3): SCALE, LENGTH, REST
 
 
-class Segments(NamedTuple):
-    """Runs of components with equally many bits, whose states lie in one word of 64 bits.
+#: Of an item: the scale of its code, its squared length, and the scaled length of what its code
+#: says without the first components.
+SCALE, LENGTH, REST = (np.uint64(i) for i in range(3))
+BITS, FIRST_WEIGHT, LAST_WEIGHT, END, SHIFT = (np.uint64(i) for i in range(5))  # of a segment
 
-    Component ``lasts[s] - 1`` of segment s has the state in the lowest eight bits of the word that
-    ends with byte ``ends[s] - 1``, shifted right by ``shifts[s]``; the one before it has the state
-    that a further shift by ``n_bits[s]`` brings there, and so on down to ``firsts[s]``.
+
+def segments_of(n_bits: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The segments of components with these bits, from the last to the first, ``(n_segments, 5)``.
+
+    A segment is a run of components with equally many bits, whose states lie in one word of 64
+    bits: the one that ends before byte END, shifted right by SHIFT.  Its lowest eight bits are the
+    state of the segment's last component, whose weight is at FIRST_WEIGHT; a further shift by BITS
+    brings that of the component before, and so on up to LAST_WEIGHT, which is not included.
     """
-
-    firsts: NDArray[np.int64]
-    lasts: NDArray[np.int64]
-    n_bits: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    shifts: NDArray[np.int64]
-
-
-def segments_of(n_bits: NDArray[np.int64]) -> Segments:
-    """The segments of components with these bits, from the last to the first."""
     found = []
-    places = np.cumsum(n_bits)
-    last = len(n_bits)
+    places, k = np.cumsum(n_bits), len(n_bits)
+    last = k
     while last > 0:
         b, place = int(n_bits[last - 1]), int(places[last - 1])
         end = -(-place // 8)
@@ -69,16 +64,22 @@ def segments_of(n_bits: NDArray[np.int64]) -> Segments:
         first = last - 1
         while first > 0 and n_bits[first - 1] == b and shift + (last - first) * b + 8 <= 64:
             first -= 1
-        found.append((first, last, b, end, shift))
+        found.append((b, k - last, k - first, end, shift))
         last = first
-    return Segments(*np.array(found, np.int64).reshape(-1, 5).T.copy())
+    return np.array(found, np.uint64).reshape(-1, 5)
 
 
-def first_segments(segments: Segments) -> int:
-    """How many segments have the first components, those that are largest."""
-    n_components = int(segments.lasts.max(initial=0))
-    covered = n_components - segments.firsts
-    return int(np.searchsorted(covered, FIRST * n_components) + 1) if n_components else 0
+def first_segments(segments: NDArray[np.uint64]) -> tuple[int, int]:
+    """How many segments have the first components, those that are largest; and how many these are.
+
+    >>> first_segments(segments_of(np.array([1] * 40 + [2] * 20)))
+    (1, 20)
+    """
+    covered = segments[:, LAST_WEIGHT].astype(np.int64)
+    if not len(covered):
+        return 0, 0
+    n = int(np.abs(covered - FIRST * covered[-1]).argmin())
+    return n + 1, int(covered[n])
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
@@ -87,34 +88,38 @@ def distances_of_pairs(
     held: Held,
     queries: NDArray[np.int64],
     rows: NDArray[np.int64],
-    segments: Segments,
+    segments: NDArray[np.uint64],
+    n_first: int,
     levels: NDArray[np.float32],
     out: NDArray[np.float32],
 ) -> None:
     """The distances of pairs of a query and an item.
 
     What is known of an item is copied for some pairs at a time: so the processor waits for many
-    rows at once, and then computes without waiting.
+    rows at once, and then computes without waiting.  Sums are rounded as in :func:`nearest_rows`.
     """
-    width, n_segments = held.codes.shape[1], len(segments.firsts)
-    skip = np.int64(asked.to_centres.shape[1] > 1)
-    near = np.empty((TOGETHER, width), np.uint8)
+    codes, numbers = held
+    weights, to_centres = asked.weights, asked.to_centres
+    width, n_segments = codes.shape[1], len(segments)
+    skip = np.uint64(to_centres.shape[1] > 1)
+    near, zero = np.empty((TOGETHER, width), np.uint8), np.float32(0)
     scales, lengths = np.empty(TOGETHER, np.float32), np.empty(TOGETHER, np.float32)
     for start in range(0, len(rows), TOGETHER):
         n = min(TOGETHER, len(rows) - start)
         for i in range(n):
             row = np.uint64(rows[start + i])
             for byte in range(width):
-                near[i, byte] = held.codes[row, byte]
-            scales[i], lengths[i] = held.scales[row], held.lengths[row]
-        for i in range(n):
-            q = np.uint64(queries[start + i])
+                near[i, byte] = codes[row, byte]
+            scales[i], lengths[i] = numbers[row, SCALE], numbers[row, LENGTH]
+        for at in range(n):
+            i, q = np.uint64(at), np.uint64(queries[start + at])
+            total = _add_segments(zero, weights, q, near, i, skip, segments, 0, n_first, levels)
             total = _add_segments(
-                np.float32(0), asked.weights[q], near[i], skip, segments, 0, n_segments, levels
+                total, weights, q, near, i, skip, segments, n_first, n_segments, levels
             )
-            centre = asked.to_centres[q, near[i, 0] if skip else 0]
+            centre = to_centres[q, near[i, 0] if skip else np.uint8(0)]
             squares = asked.lengths[q] + lengths[i]
-            out[start + i] = _distance(asked.by, squares, scales[i], total, centre)
+            out[start + at] = _distance(asked.by, squares, scales[i], total, centre)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
@@ -125,7 +130,7 @@ def nearest_rows(
     first: int,
     last: int,
     allowed: NDArray[np.bool_],
-    segments: Segments,
+    segments: NDArray[np.uint64],
     n_first: int,
     levels: NDArray[np.float32],
     nearest: NDArray[np.float32],
@@ -137,30 +142,34 @@ def nearest_rows(
     components an item is abandoned if it cannot be nearer than the k-th so far, whatever the others
     say: their part of the product is at most that of their lengths (Cauchy-Schwarz).
     """
-    k, n_segments = len(nearest), len(segments.firsts)
-    skip = np.int64(asked.to_centres.shape[1] > 1)
-    w, to_centres, by = asked.weights[q], asked.to_centres[q], asked.by
-    sums, hopeful = np.empty(TOGETHER, np.float32), np.empty(TOGETHER, np.int64)
+    k, n_segments = len(nearest), len(segments)
+    codes, numbers = held
+    weights, to_centres, by = asked.weights, asked.to_centres, asked.by
+    own, most = asked.lengths[q], abs(by[1]) * asked.rests[q]
+    skip, query, zero = np.uint64(to_centres.shape[1] > 1), np.uint64(q), np.float32(0)
+    sums, hopeful = np.empty(TOGETHER, np.float32), np.empty(TOGETHER, np.uint64)
     for start in range(first, last, TOGETHER):
         n, worst = 0, nearest[k - 1]
-        for row in range(start, min(start + TOGETHER, last)):
-            code = held.codes[np.uint64(row)]
-            total = _add_segments(np.float32(0), w, code, skip, segments, 0, n_first, levels)
-            squares = asked.lengths[q] + held.lengths[np.uint64(row)]
-            centre = to_centres[code[0] if skip else 0]
-            rest = abs(by[1]) * asked.rests[q] * held.rests[np.uint64(row)] + ROUNDING * squares
+        for i in range(start, min(start + TOGETHER, last)):
+            row = np.uint64(i)
+            total = _add_segments(
+                zero, weights, query, codes, row, skip, segments, 0, n_first, levels
+            )
+            squares = own + numbers[row, LENGTH]
+            centre = to_centres[query, codes[row, 0] if skip else np.uint8(0)]
+            reached = _distance(by, squares, numbers[row, SCALE], total, centre)
             sums[n], hopeful[n] = total, row
-            reached = _distance(by, squares, held.scales[np.uint64(row)], total, centre)
-            n += np.int64(reached - rest < worst)
+            n += np.int64(reached - most * numbers[row, REST] - ROUNDING * squares < worst)
         for i in range(n):
             row = hopeful[i]
             if len(allowed) > 0 and not allowed[row]:
                 continue
-            code = held.codes[row]
-            total = _add_segments(sums[i], w, code, skip, segments, n_first, n_segments, levels)
-            squares = asked.lengths[q] + held.lengths[row]
-            centre = to_centres[code[0] if skip else 0]
-            _insert(_distance(by, squares, held.scales[row], total, centre), row, nearest, rows)
+            total = _add_segments(
+                sums[i], weights, query, codes, row, skip, segments, n_first, n_segments, levels
+            )
+            centre = to_centres[query, codes[row, 0] if skip else np.uint8(0)]
+            distance = _distance(by, own + numbers[row, LENGTH], numbers[row, SCALE], total, centre)
+            _insert(distance, np.int64(row), nearest, rows)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -189,68 +198,43 @@ def _insert(
     nearest[at], rows[at] = distance, row
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _add_segments(
-    total: np.float32,
-    weights: NDArray[np.float32],
-    code: NDArray[np.uint8],
-    skip: int,
-    segments: Segments,
-    first: int,
-    last: int,
-    levels: NDArray[np.float32],
-) -> np.float32:
-    """A sum, and the products of some segments of a code that begins after ``skip`` bytes."""
-    k = len(weights)
-    for s in range(first, last):
-        b, end = segments.n_bits[s], segments.lasts[s]
-        word = _word(code, skip, segments.ends[s]) >> np.uint64(segments.shifts[s])
-        total += _run(weights, k - end, k - segments.firsts[s], word, b, levels[np.uint64(b)])
-    return total
+@numba.njit(inline="always")
+def _add_segments(total, weights, q, codes, row, skip, segments, first, last, levels):
+    """A sum, and the products of some segments of a code that begins after ``skip`` bytes.
 
-
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _run(
-    weights: NDArray[np.float32],
-    first: int,
-    last: int,
-    word: np.uint64,
-    b: int,
-    levels: NDArray[np.float32],
-) -> np.float32:
-    """The sum of a segment, in four parts, so that no addition waits for the one before.
-
-    Indexes are unsigned, which spares the test for negative ones.
+    Inlined, because an array is slow to hand over.  Indexes are unsigned, which spares the test for
+    negative ones, and there are four sums, so that no addition waits for the one before.
     """
-    low, step, one = np.uint64(STATES - 1), np.uint64(b), np.uint64(1)
-    p0 = p1 = p2 = p3 = np.float32(0)
-    j, end = np.uint64(first), np.uint64(last)
-    while j + np.uint64(4) <= end:
-        p0 += weights[j] * levels[word & low]
-        word >>= step
-        p1 += weights[j + one] * levels[word & low]
-        word >>= step
-        p2 += weights[j + np.uint64(2)] * levels[word & low]
-        word >>= step
-        p3 += weights[j + np.uint64(3)] * levels[word & low]
-        word >>= step
-        j += np.uint64(4)
-    while j < end:
-        p0 += weights[j] * levels[word & low]
-        word >>= step
-        j += one
-    return (p0 + p1) + (p2 + p3)
+    low, one, two = np.uint64(STATES - 1), np.uint64(1), np.uint64(2)
+    three, four = np.uint64(3), np.uint64(4)
+    p1 = p2 = p3 = np.float32(0)
+    for at in range(first, last):
+        s = np.uint64(at)
+        b, j, stop = segments[s, BITS], segments[s, FIRST_WEIGHT], segments[s, LAST_WEIGHT]
+        word = _word(codes, row, skip, segments[s, END]) >> segments[s, SHIFT]
+        while j + four <= stop:
+            total += weights[q, j] * levels[b, word & low]
+            p1 += weights[q, j + one] * levels[b, (word >> b) & low]
+            p2 += weights[q, j + two] * levels[b, (word >> (b * two)) & low]
+            p3 += weights[q, j + three] * levels[b, (word >> (b * three)) & low]
+            word >>= b * four
+            j += four
+        while j < stop:
+            p1 += weights[q, j] * levels[b, word & low]
+            word >>= b
+            j += one
+    return (total + p1) + (p2 + p3)
 
 
-@numba.njit(cache=True, nogil=True)
-def _word(code: NDArray[np.uint8], skip: int, end: int) -> np.uint64:
+@numba.njit(inline="always")
+def _word(codes, row, skip, end):
     """The eight bytes of a code before ``end``, the first being the highest; zeros before it."""
     word = np.uint64(0)
-    if end >= 8:
-        first = np.uint64(skip + end - 8)
+    if end >= np.uint64(8):
+        begin = skip + end - np.uint64(8)
         for i in range(8):  # of known length: one load
-            word |= np.uint64(code[first + np.uint64(i)]) << np.uint64(56 - 8 * i)
-        return word
-    for i in range(skip, skip + end):
-        word = (word << np.uint64(8)) | np.uint64(code[np.uint64(i)])
+            word |= np.uint64(codes[row, begin + np.uint64(i)]) << np.uint64(56 - 8 * i)
+    else:
+        for i in range(end):
+            word = (word << np.uint64(8)) | np.uint64(codes[row, skip + np.uint64(i)])
     return word

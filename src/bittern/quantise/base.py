@@ -55,11 +55,13 @@ class Queries(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What scores of items need of them, computed once so that scoring one item is quick."""
+    """What scores of items need of them, computed once so that scoring one item is quick.
 
-    scales: Float32Array  # (n,), of what the code says
-    lengths: Float32Array  # (n,), squared, of the items
-    rests: Float32Array  # (n,), lengths of what the codes say without their largest components
+    Of each item: the scale of what its code says, its squared length, and the length of what its
+    code says without its largest components.
+    """
+
+    numbers: Float32Array  # (n, 3)
 
 
 class Quantiser(TransformerMixin, BaseEstimator, ABC):

@@ -11,7 +11,6 @@ from bittern.kernels.trellis import decode_trellis, encode_trellis
 from bittern.kernels.trellis_scores import (
     Asked,
     Held,
-    Segments,
     distances_of_pairs,
     first_segments,
     nearest_rows,
@@ -67,19 +66,19 @@ class TCQ(ComponentQuantiser):
     def keep(self, stored: QuantisedCodes) -> Kept:
         """The scale and the lengths of each item: twelve bytes."""
         self._check_stored(stored)
-        kept = Kept(*(np.empty(len(stored), np.float32) for _ in Kept._fields))
+        kept = Kept(np.empty((len(stored), 3), np.float32))
         rest = self._segments()[1]
         for some in row_blocks(len(stored), 8 * max(1, len(self.n_bits_)), MEMORY):
-            items, kept.scales[some] = self._scaled(stored.bytes[some])
-            kept.lengths[some] = items.lengths
-            kept.rests[some] = np.sqrt(squared_float32(items.vectors[:, rest]))
+            items, scales = self._scaled(stored.bytes[some])
+            rests = np.sqrt(squared_float32(items.vectors[:, rest]))
+            kept.numbers[some] = np.stack([scales, items.lengths, rests], axis=1)
         return kept
 
-    def _segments(self) -> tuple[Segments, slice, int]:
-        """How codes are read: the segments, the components after the first, and their number."""
+    def _segments(self) -> tuple[NDArray[np.uint64], slice, int]:
+        """How codes are read: the segments, the components that are not first, and how many are."""
         segments = segments_of(self.n_bits_)
-        n_first = first_segments(segments)
-        return segments, slice(0, segments.firsts[n_first - 1] if n_first else 0), n_first
+        n_first, n_components = first_segments(segments)
+        return segments, slice(0, len(self.n_bits_) - n_components), n_first
 
     def _asked(self, queries: Queries, rest: slice) -> Asked:
         weights = np.ascontiguousarray((queries.vectors * self.scales_)[:, ::-1])
@@ -95,12 +94,16 @@ class TCQ(ComponentQuantiser):
         queries: NDArray[np.intp],
         items: NDArray[np.intp],
     ) -> Float32Array:
-        segments, rest, _ = self._segments()
-        of_queries, held, levels = self._asked(asked, rest), Held(rows, *kept), trellis_levels()[0]
+        segments, rest, n_first = self._segments()
+        of_queries, held, levels = (
+            self._asked(asked, rest),
+            Held(rows, kept.numbers),
+            trellis_levels()[0],
+        )
         out = np.empty(len(items), np.float32)
         run_blocks(
             lambda some: distances_of_pairs(
-                of_queries, held, queries[some], items[some], segments, levels, out[some]
+                of_queries, held, queries[some], items[some], segments, n_first, levels, out[some]
             ),
             row_blocks(len(items), 1, PAIRS),
         )
@@ -110,7 +113,11 @@ class TCQ(ComponentQuantiser):
         self, asked: Queries, rows: Bytes, kept: Kept, k: int, allowed: NDArray[np.bool_]
     ) -> tuple[Float32Array, NDArray[np.int64]]:
         segments, rest, n_first = self._segments()
-        of_queries, held, levels = self._asked(asked, rest), Held(rows, *kept), trellis_levels()[0]
+        of_queries, held, levels = (
+            self._asked(asked, rest),
+            Held(rows, kept.numbers),
+            trellis_levels()[0],
+        )
         parts = row_blocks(len(rows), 1, max(FEWEST, -(-len(rows) // available_threads())))
         nearest = np.full((len(parts), len(asked.lengths), k), np.inf, np.float32)
         found = np.full(nearest.shape, -1, np.int64)
