@@ -257,11 +257,18 @@ def table(name: str, found: dict[tuple[str, str, int], dict[str, Any]]) -> Secti
         if cell := found.get((name, method, 0)):
             section.note(f"{method} of all numbers, {cell['bytes']:,} bytes: {recalls(cell)}.")
     section.note(f"± is half of the 95 % interval of the mean over {rows.n_queries} queries.")
+    if len(found_of(name, found)) < len([key for key in cells() if key[0] == name]):
+        section.note("Empty cells have not been measured.")
     if name in SEEN:
         section.note("All rows of this set were looked at when TCQ was designed.")
     add_levels(section, name, found)
     add_leads(section, name, found)
     return section
+
+
+def found_of(name: str, found: dict[tuple[str, str, int], Any]) -> list[tuple[str, str, int]]:
+    """The cells of a set that were measured."""
+    return [key for key in found if key[0] == name]
 
 
 def add_levels(section: Section, name: str, found: dict[tuple[str, str, int], Any]) -> None:

@@ -65,6 +65,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "results/crossmodal",
         "results/duplicates",
         "results/hashing",
+        "results/quantise",
         "results/speed",
     ),
     "Project": ("architecture", "hardening", "security", "contributing", "changelog", "references"),

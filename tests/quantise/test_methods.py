@@ -127,19 +127,19 @@ def test_a_correction_is_kept_only_where_it_finds_more(rows):
 
 
 @pytest.mark.parametrize("n_bytes", [1, 2])
-def test_bytes_of_correction_say_length_and_cosine(n_bytes):
+def test_bytes_of_correction_say_ratio_and_cosine(n_bytes):
     rng = np.random.default_rng(6)
     found = correction.Measured(
         rng.uniform(1, 4, 500).astype(np.float32), rng.uniform(0.6, 0.9, 500).astype(np.float32)
     )
-    found.lengths[0] = 0
+    found.ratios[0] = 0
     bounds = correction.ranges(found, n_bytes)
     rows = correction.to_bytes(found, bounds, n_bytes)
     assert rows.shape == (500, n_bytes)
     said = correction.from_bytes(rows, bounds)
     steps = {1: 15, 2: 250}[n_bytes]
-    assert said.lengths[0] == 0
-    gaps = np.abs(np.log(said.lengths[1:]) - np.log(found.lengths[1:]))
+    assert said.ratios[0] == 0
+    gaps = np.abs(np.log(said.ratios[1:]) - np.log(found.ratios[1:]))
     assert gaps.max() < 0.75 * np.log(4) / steps
     assert np.abs(said.cosines - found.cosines).max() < 0.75 * 0.3 / steps
 

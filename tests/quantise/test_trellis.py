@@ -5,7 +5,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bittern.kernels.trellis import decode_trellis, encode_trellis, score_pairs, segments_of
+from bittern.kernels.trellis import decode_trellis, encode_trellis
+from bittern.kernels.trellis_scores import (
+    Asked,
+    Held,
+    distances_of_pairs,
+    first_segments,
+    nearest_rows,
+    segments_of,
+)
 from bittern.quantise.trellis_levels import learn_levels, trellis_levels
 from bittern.quantise.water_filled import lloyd_max
 
@@ -54,10 +62,9 @@ def test_the_levels_leave_less_than_separate_components_and_more_than_the_bound(
     assert found == pytest.approx(distortions[n_bits], rel=0.03)
 
 
-def test_one_and_two_bits_are_within_the_known_gap_of_the_rate_distortion_bound():
-    distortions = trellis_levels()[1]
-    assert 10 * np.log10(distortions[1] / 0.25) < 0.6  # decibels
-    assert 10 * np.log10(distortions[2] / 0.0625) < 1.0
+@pytest.mark.parametrize(("n_bits", "decibels"), [(1, 0.6), (2, 1.0), (3, 1.4), (4, 1.7), (5, 2.3)])
+def test_each_rate_is_within_the_known_gap_of_the_rate_distortion_bound(n_bits, decibels):
+    assert 0 < 10 * np.log10(trellis_levels()[1][n_bits] / 4.0**-n_bits) < decibels
 
 
 def test_levels_can_be_learned_again():
@@ -75,22 +82,62 @@ def test_lloyd_max_has_the_published_distortions():
     assert np.square(z[:, None] - levels).min(axis=1).mean() == pytest.approx(distortion, rel=0.02)
 
 
-@pytest.mark.parametrize("skip", [0, 1])
-@pytest.mark.parametrize(
-    "n_bits", [(1,), (5, 5), (1,) * 70 + (2,) * 33, (1, 2, 3, 4, 5) * 9, (1,) * 7 + (3,) * 50]
-)
-def test_scores_of_pairs_are_products_with_decoded_rows(n_bits, skip):
+def asked_and_held(n_bits, n_centres, by):
+    """Random queries and items, and the distances of all pairs, computed from decoded rows."""
     rng, k = np.random.default_rng(1), len(n_bits)
     levels = rng.standard_normal((6, 256)).astype(np.float32)
-    codes = rng.integers(0, 256, (150, -(-sum(n_bits) // 8) + skip)).astype(np.uint8)
+    skip = int(n_centres > 1)
+    codes = rng.integers(0, 256, (300, -(-sum(n_bits) // 8) + skip)).astype(np.uint8)
+    codes[:, :skip] %= n_centres
+    codes[150:] = codes[:150]  # ties
     z = rng.standard_normal((3, k)).astype(np.float32)
-    decoded = np.empty((150, k), np.float32)
-    ones = np.ones(k, np.float32)
+    to_centres = rng.standard_normal((3, n_centres)).astype(np.float32)
+    decoded = np.empty((300, k), np.float32)
     plain = np.ascontiguousarray(codes[:, skip:])
-    decode_trellis(plain, np.array(n_bits), ones, levels, decoded)
-    queries, rows = rng.integers(0, 3, 200), rng.integers(0, 150, 200)
+    decode_trellis(plain, np.array(n_bits), np.ones(k, np.float32), levels, decoded)
+    scales, lengths = (np.tile(rng.uniform(1, 2, 150), 2).astype(np.float32) for _ in range(2))
+    segments = segments_of(np.array(n_bits))
+    rest = slice(0, k - first_segments(segments)[1])
+    rests = [np.linalg.norm(one[:, rest], axis=1) for one in (z, decoded * scales[:, None])]
+    ends = np.square(z).sum(axis=1), np.array(by, np.float32)
+    asked = Asked(np.ascontiguousarray(z[:, ::-1]), to_centres, ends[0], rests[0], ends[1])
+    centres = codes[:, 0] if skip else np.zeros(300, int)
+    products = scales * (z.astype(np.float64) @ decoded.T) + to_centres[:, centres]
+    expected = by[0] * (ends[0][:, None] + lengths) + by[1] * products
+    numbers = np.stack([scales, lengths, rests[1].astype(np.float32)], axis=1)
+    return asked, Held(codes, numbers), segments, levels, expected
+
+
+STRINGS = [(1,), (5, 5), (1,) * 70 + (2,) * 33, (1, 2, 3, 4, 5) * 9, (1,) * 7 + (3,) * 50]
+
+
+@pytest.mark.parametrize("n_centres", [1, 9])
+@pytest.mark.parametrize("n_bits", STRINGS)
+def test_distances_of_pairs_are_those_of_decoded_rows(n_bits, n_centres):
+    asked, held, segments, levels, expected = asked_and_held(n_bits, n_centres, (1.0, -2.0))
+    rng = np.random.default_rng(2)
+    queries, rows = rng.integers(0, 3, 200), rng.integers(0, 300, 200)
     found = np.empty(200, np.float32)
-    weights = np.ascontiguousarray(z[:, ::-1])
-    score_pairs(weights, codes, skip, queries, rows, segments_of(np.array(n_bits)), levels, found)
-    expected = (z[queries].astype(np.float64) * decoded[rows]).sum(axis=1)
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    n_first = first_segments(segments)[0]
+    distances_of_pairs(asked, held, queries, rows, segments, n_first, levels, found)
+    np.testing.assert_allclose(found, expected[queries, rows], atol=5e-4)
+
+
+@pytest.mark.parametrize("by", [(1.0, -2.0), (0.0, -1.0)])
+@pytest.mark.parametrize("n_centres", [1, 9])
+@pytest.mark.parametrize("n_bits", STRINGS)
+def test_no_near_item_is_abandoned(n_bits, n_centres, by):
+    asked, held, segments, levels, expected = asked_and_held(n_bits, n_centres, by)
+    allowed = np.random.default_rng(3).random(300) < 0.9
+    every, pairs = np.arange(300), np.empty(300, np.float32)
+    for q, mask in [(0, np.empty(0, bool)), (1, allowed), (2, np.zeros(300, bool))]:
+        nearest, rows = np.full(7, np.inf, np.float32), np.full(7, -1)
+        n_first = first_segments(segments)[0]
+        nearest_rows(asked, q, held, 0, 300, mask, segments, n_first, levels, nearest, rows)
+        distances_of_pairs(asked, held, np.full(300, q), every, segments, n_first, levels, pairs)
+        usable = np.flatnonzero(mask) if len(mask) else every
+        order = usable[np.argsort(pairs[usable], kind="stable")][:7]
+        assert rows[: len(order)].tolist() == order.tolist()
+        np.testing.assert_array_equal(nearest[: len(order)], pairs[order])
+        assert (rows[len(order) :] == -1).all()
+        np.testing.assert_allclose(pairs, expected[q], atol=5e-4)

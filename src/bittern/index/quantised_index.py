@@ -17,7 +17,7 @@ from bittern.io.files import reading
 from bittern.io.npz import read_arrays, write_arrays
 from bittern.kernels.nearest import keep_nearest
 from bittern.parallel import run_blocks
-from bittern.quantise import QuantisedCodes, Quantiser
+from bittern.quantise import QuantisedCodes, Quantiser, Scorer
 from bittern.quantise.base import FEW, Kept
 
 ARRAYS = ("bytes", "fingerprint", "ids")
@@ -28,8 +28,8 @@ class QuantisedIndex:
     """The bytes of items with their ids, and the items nearest to a query by estimated distance.
 
     The search is exact: it finds the items with the smallest estimates, and of equal ones those
-    that were added first.  For quick answers to few queries it keeps eight bytes an item more in
-    memory, if the quantiser has a use for them.
+    that were added first.  For quick answers to few queries it keeps twelve bytes an item more
+    in memory, if the quantiser has a use for them.
 
     Ids are distinct whole numbers from 0; by default they continue from the largest so far.
 
@@ -78,16 +78,25 @@ class QuantisedIndex:
         scorer = self.quantiser.scorer(queries)
         allowed, n_allowed = self._items.allowed(where, self._title)
         k = min(k, n_allowed)
-        nearest = np.full((len(scorer), k), np.inf, np.float32)
-        rows = np.full((len(scorer), k), NONE, np.int64)
-        if k:
-            kept = self._keep() if len(scorer) <= FEW else None
-            none = np.empty(0, np.bool_)
-            for some, block in scorer.blocks(self._every, kept):
-                may = none if allowed is None else allowed[some]
-                _keep_all(block, some.start, may, nearest, rows)
+        kept = self._keep() if k and len(scorer) <= FEW else None
+        if kept is None:
+            nearest, rows = self._scan(scorer, k, allowed)
+        else:
+            nearest, rows = scorer.nearest(self._every, kept, k, allowed)
         ids = self._items.ids[rows] if k else rows
         return Hits(np.where(rows == NONE, NONE, ids), nearest)
+
+    def _scan(
+        self, scorer: Scorer, k: int, allowed: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Distances and rows of the k nearest, block by block."""
+        nearest = np.full((len(scorer), k), np.inf, np.float32)
+        rows = np.full((len(scorer), k), NONE, np.int64)
+        none = np.empty(0, np.bool_)
+        for some, block in scorer.blocks(self._every) if k else ():
+            may = none if allowed is None else allowed[some]
+            _keep_all(block, some.start, may, nearest, rows)
+        return nearest, rows
 
     def rerank(self, hits: Hits, queries: Any, k: int | None = None) -> Hits:
         """The same hits, sorted by estimated distance, equal ones in the order of the hits.
@@ -164,11 +173,11 @@ class QuantisedIndex:
 
     def _keep(self) -> Kept | None:
         """What the quantiser keeps of all rows; computed for the rows that are new."""
-        n = 0 if self._kept is None else len(self._kept.lengths)
+        n = 0 if self._kept is None else len(self._kept.numbers)
         if n < len(self._items.words):
             new = self.quantiser.keep(self._every[n:])
             if self._kept is not None and new is not None:
-                new = Kept(*(np.concatenate(both) for both in zip(self._kept, new, strict=True)))
+                new = Kept(np.concatenate([self._kept.numbers, new.numbers]))
             self._kept = new
         return self._kept
 

@@ -15,7 +15,7 @@ from bittern.index.quantised_index import QuantisedIndex
 from bittern.io.exchange import faiss_files
 from bittern.io.exchange.items import are_positions
 from bittern.quantise import QuantisedCodes, Quantiser
-from bittern.quantise.correction import N_BYTES, from_bytes, squared_residuals
+from bittern.quantise.correction import N_BYTES, from_bytes, scales, squared_residuals
 from bittern.quantise.rabitq import RaBitQ
 
 INNER_PRODUCT = "inner-product"
@@ -131,8 +131,9 @@ def _rows(quantiser: RaBitQ, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def _factors(quantiser: RaBitQ, correction: NDArray[np.uint8]) -> Float32Array:
     """The squared length of each residual, and the length times a power of the cosine."""
     found = from_bytes(correction, quantiser.bounds_)
-    squared = squared_residuals(found, quantiser.share_)
-    scale = found.lengths * found.cosines**quantiser.power_
+    own = np.full(len(correction), quantiser.axes_.shape[1] / 4, np.float32)  # numbers are ±1/2
+    squared = squared_residuals(found, own, quantiser.share_)
+    scale = np.sqrt(own) * scales(found, quantiser.power_)
     return np.stack([squared, scale], axis=1).astype("<f4")
 
 

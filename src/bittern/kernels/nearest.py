@@ -6,6 +6,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+TOGETHER = 64  # distances compared at a time, most of them in vain
+
 
 @numba.njit(cache=True, nogil=True)
 def keep_nearest(
@@ -21,17 +23,36 @@ def keep_nearest(
     Blocks come in the order of rows, so that of equal distances the first row stays.  ``allowed``
     is empty, or a mask over the m rows.
     """
-    k = nearest.shape[1]
+    n = distances.shape[1]
     for q in range(len(distances)):
-        worst = nearest[q, k - 1]
-        for j in range(distances.shape[1]):
-            d = distances[q, j]
-            if d >= worst or (len(allowed) > 0 and not allowed[j]):
-                continue
-            place = np.searchsorted(nearest[q], d, side="right")
-            for at in range(k - 1, place, -1):
-                nearest[q, at] = nearest[q, at - 1]
-                rows[q, at] = rows[q, at - 1]
-            nearest[q, place] = d
-            rows[q, place] = first_row + j
-            worst = nearest[q, k - 1]
+        for start in range(0, n, TOGETHER):
+            worst, n_near = nearest[q, -1], 0
+            end = min(start + TOGETHER, n)
+            for j in range(start, end):
+                n_near += distances[q, j] < worst
+            if n_near > 0:
+                _insert(distances[q], start, end, first_row, allowed, nearest[q], rows[q])
+
+
+@numba.njit(cache=True, nogil=True)
+def _insert(
+    distances: NDArray[np.float32],
+    start: int,
+    end: int,
+    first_row: int,
+    allowed: NDArray[np.bool_],
+    nearest: NDArray[np.float32],
+    rows: NDArray[np.int64],
+) -> None:
+    """Insert the distances from ``start`` to ``end`` of one query."""
+    k = len(nearest)
+    for j in range(start, end):
+        d = distances[j]
+        if d >= nearest[k - 1] or (len(allowed) > 0 and not allowed[j]):
+            continue
+        place = np.searchsorted(nearest, d, side="right")
+        for at in range(k - 1, place, -1):
+            nearest[at] = nearest[at - 1]
+            rows[at] = rows[at - 1]
+        nearest[place] = d
+        rows[place] = first_row + j

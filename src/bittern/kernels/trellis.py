@@ -8,14 +8,11 @@ a string that begins with eight zeros, and the value of the component is
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 STATES = 256  # of a register of eight bits
-TOGETHER = 64  # rows copied at a time
 
 
 @numba.njit(cache=True, nogil=True)
@@ -115,118 +112,3 @@ def decode_trellis(
             window = (before << 8) | np.int64(codes[row, min(byte, last)])
             state = (window >> (7 - ((place - 1) & 7))) & (STATES - 1)
             out[row, j] = scales[j] * levels[b, state]
-
-
-class Segments(NamedTuple):
-    """Runs of components with equally many bits, whose states lie in one word of 64 bits.
-
-    Component ``lasts[s] - 1`` of segment s has the state in the lowest eight bits of the word that
-    ends with byte ``ends[s] - 1``, shifted right by ``shifts[s]``; the one before it has the state
-    that a further shift by ``n_bits[s]`` brings there, and so on down to ``firsts[s]``.
-    """
-
-    firsts: NDArray[np.int64]
-    lasts: NDArray[np.int64]
-    n_bits: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    shifts: NDArray[np.int64]
-
-
-def segments_of(n_bits: NDArray[np.int64]) -> Segments:
-    """The segments of components with these bits, from the last to the first."""
-    found = []
-    places = np.cumsum(n_bits)
-    last = len(n_bits)
-    while last > 0:
-        b, place = int(n_bits[last - 1]), int(places[last - 1])
-        end = -(-place // 8)
-        shift = 8 * end - place
-        first = last - 1
-        while first > 0 and n_bits[first - 1] == b and shift + (last - first) * b + 8 <= 64:
-            first -= 1
-        found.append((first, last, b, end, shift))
-        last = first
-    return Segments(*np.array(found, np.int64).reshape(-1, 5).T.copy())
-
-
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def score_pairs(
-    weights: NDArray[np.float32],
-    codes: NDArray[np.uint8],
-    skip: int,
-    queries: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    segments: Segments,
-    levels: NDArray[np.float32],
-    out: NDArray[np.float32],
-) -> None:
-    """The sum over components j of ``weights[q, -1 - j] * levels[n_bits[j], state]``, of pairs.
-
-    This is the product of query q with a decoded row, if the weights are the query's components
-    times their scales, from the last to the first.  Codes begin after ``skip`` bytes.  The rows are
-    copied some at a time: so the processor waits for many of them at once, and then computes
-    without waiting.
-    """
-    k, width = weights.shape[1], codes.shape[1] - skip
-    near = np.empty((TOGETHER, width), np.uint8)
-    for start in range(0, len(rows), TOGETHER):
-        n = min(TOGETHER, len(rows) - start)
-        for i in range(n):
-            row = np.uint64(rows[start + i])
-            for byte in range(width):
-                near[i, byte] = codes[row, skip + byte]
-        for i in range(n):
-            w = weights[np.uint64(queries[start + i])]
-            total = np.float32(0)
-            for s in range(len(segments.firsts)):
-                b, last = segments.n_bits[s], segments.lasts[s]
-                word = _word(near, np.uint64(i), segments.ends[s]) >> np.uint64(segments.shifts[s])
-                total += _run(w, k - last, k - segments.firsts[s], word, b, levels[np.uint64(b)])
-            out[start + i] = total
-
-
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _run(
-    weights: NDArray[np.float32],
-    first: int,
-    last: int,
-    word: np.uint64,
-    b: int,
-    levels: NDArray[np.float32],
-) -> np.float32:
-    """The sum of a segment, in four parts, so that no addition waits for the one before.
-
-    Indexes are unsigned, which spares the test for negative ones.
-    """
-    low, step, one = np.uint64(STATES - 1), np.uint64(b), np.uint64(1)
-    p0 = p1 = p2 = p3 = np.float32(0)
-    j, end = np.uint64(first), np.uint64(last)
-    while j + np.uint64(4) <= end:
-        p0 += weights[j] * levels[word & low]
-        word >>= step
-        p1 += weights[j + one] * levels[word & low]
-        word >>= step
-        p2 += weights[j + np.uint64(2)] * levels[word & low]
-        word >>= step
-        p3 += weights[j + np.uint64(3)] * levels[word & low]
-        word >>= step
-        j += np.uint64(4)
-    while j < end:
-        p0 += weights[j] * levels[word & low]
-        word >>= step
-        j += one
-    return (p0 + p1) + (p2 + p3)
-
-
-@numba.njit(cache=True, nogil=True)
-def _word(codes: NDArray[np.uint8], row: np.uint64, end: int) -> np.uint64:
-    """The eight bytes of a row before ``end``, the first being the highest; zeros before it."""
-    word = np.uint64(0)
-    if end >= 8:
-        first = np.uint64(end - 8)
-        for i in range(8):  # of known length: one load
-            word |= np.uint64(codes[row, first + np.uint64(i)]) << np.uint64(56 - 8 * i)
-        return word
-    for i in range(end):
-        word = (word << np.uint64(8)) | np.uint64(codes[row, np.uint64(i)])
-    return word

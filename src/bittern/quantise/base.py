@@ -29,8 +29,10 @@ from bittern.io.models import learned_attributes
 from bittern.progress import track
 from bittern.quantise.stored import Bytes, QuantisedCodes
 
-FEW = 4  # queries; for more, decoding the items once is faster
+FEW = 8  # queries; for more, decoding the items once is faster
+NEARBY = 1 << 22  # bytes of a block of distances and its items, which stay in the cache
 METRICS = ("euclidean", "cosine", "inner-product")
+PARTS = {"euclidean": (1.0, -2.0), "cosine": (0.5, -1.0), "inner-product": (0.0, -1.0)}
 
 
 class Expanded(NamedTuple):
@@ -54,10 +56,13 @@ class Queries(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What scores of items need of them, computed once so that scoring one item is quick."""
+    """What scores of items need of them, computed once so that scoring one item is quick.
 
-    scales: Float32Array  # (n,), of what the code says
-    lengths: Float32Array  # (n,), squared, of the items
+    Of each item: the scale of what its code says, its squared length, and the length of what its
+    code says without its largest components.
+    """
+
+    numbers: Float32Array  # (n, 3)
 
 
 class Quantiser(TransformerMixin, BaseEstimator, ABC):
@@ -141,7 +146,7 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
         return Scorer(self, self._rows(queries))
 
     def keep(self, stored: QuantisedCodes) -> Kept | None:
-        """What makes scores of single items quick, eight bytes an item; None if nothing does."""
+        """What makes scores of single items quick, twelve bytes an item; None if nothing does."""
         self._check_stored(stored)
         return None
 
@@ -184,14 +189,24 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
         """What queries need for products with :class:`Expanded` items."""
         return Queries(self._projected(X), X @ self.centres_.T, squared_float32(X))
 
-    def _pair_products(
+    def _pair_distances(
         self,
-        vectors: Float32Array,
+        asked: Queries,
         rows: Bytes,
+        kept: Kept,
         queries: NDArray[np.intp],
         items: NDArray[np.intp],
     ) -> Float32Array:
-        """Products of projected queries with what the codes of single items say, before scaling.
+        """Distances of pairs of a query and an item, from the codes as they are.
+
+        Only a quantiser that keeps something (:meth:`keep`) is asked.
+        """
+        raise InputError(f"{self._title}: keeps nothing of its items.")
+
+    def _nearest(
+        self, asked: Queries, rows: Bytes, kept: Kept, k: int, allowed: NDArray[np.bool_]
+    ) -> tuple[Float32Array, NDArray[np.int64]]:
+        """Distances and rows of the k nearest items; infinity and -1 if there are fewer.
 
         Only a quantiser that keeps something (:meth:`keep`) is asked.
         """
@@ -200,11 +215,13 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
     def _distance(
         self, products: Float32Array, of_queries: Float32Array, of_items: Float32Array
     ) -> Float32Array:
-        """Distances, from products and squared lengths."""
-        if self.metric == "inner-product":
-            return -products
-        squared = of_queries + of_items - 2 * products
-        return squared / np.float32(2) if self.metric == "cosine" else squared
+        """Distances, from products, which they replace, and squared lengths."""
+        of_lengths, of_products = np.float32(PARTS[self.metric])
+        products *= of_products
+        if of_lengths:
+            products += of_lengths * of_items
+            products += of_lengths * of_queries
+        return products
 
     def _encoded(self, X: Float32Array) -> Bytes:
         """All bytes of rows: of the centre if there are several, then of the residual."""
@@ -288,24 +305,14 @@ class Scorer:
         """Number of queries."""
         return len(self._queries.lengths)
 
-    def blocks(
-        self, stored: QuantisedCodes, kept: Kept | None = None
-    ) -> Iterator[tuple[slice, Float32Array]]:
+    def blocks(self, stored: QuantisedCodes) -> Iterator[tuple[slice, Float32Array]]:
         """Blocks of the items, and the distances ``(n_queries, n)`` of their items.
 
-        With what the quantiser keeps of the items, few queries look up the codes of each item;
-        otherwise each item is decoded once for all queries.
+        Each item is decoded once for all queries.
         """
         self._quantiser._check_stored(stored)
         q = self._queries
-        for some in row_blocks(len(stored), 4 * (q.vectors.shape[1] + len(self)), MEMORY):
-            if kept is not None and len(self) <= FEW:
-                rows = np.arange(some.start, some.stop)
-                yield (
-                    some,
-                    np.stack([self._looked_up(stored, i, rows, kept) for i in range(len(self))]),
-                )
-                continue
+        for some in row_blocks(len(stored), 4 * (q.vectors.shape[1] + len(self)), NEARBY):
             items = self._quantiser._expanded(stored.bytes[some])
             products = q.vectors @ items.vectors.T
             products += q.to_centres[:, items.groups]
@@ -324,28 +331,23 @@ class Scorer:
         """
         self._quantiser._check_stored(stored)
         if kept is not None:
-            return self._looked_up(stored, queries, rows, kept)
+            return self._quantiser._pair_distances(self._queries, stored.bytes, kept, queries, rows)
         q, items = self._queries, self._quantiser._expanded(stored.bytes[rows])
         products = np.einsum("ij,ij->i", q.vectors[queries], items.vectors)
         products += q.to_centres[queries, items.groups]
         return self._quantiser._distance(products, q.lengths[queries], items.lengths)
 
-    def _looked_up(
-        self,
-        stored: QuantisedCodes,
-        queries: NDArray[np.intp] | int,
-        rows: NDArray[np.intp],
-        kept: Kept,
-    ) -> Float32Array:
-        """The distances of pairs, from the codes as they are."""
-        q, which = self._queries, np.broadcast_to(np.asarray(queries, np.intp), rows.shape)
-        products = self._quantiser._pair_products(q.vectors, stored.bytes, which, rows)
-        products *= kept.scales[rows]
-        if q.to_centres.shape[1] == 1:
-            products += q.to_centres[which, 0]
-        else:
-            products += q.to_centres[which, stored.bytes[rows, 0]]
-        return self._quantiser._distance(products, q.lengths[which], kept.lengths[rows])
+    def nearest(
+        self, stored: QuantisedCodes, kept: Kept, k: int, allowed: NDArray[np.bool_] | None = None
+    ) -> tuple[Float32Array, NDArray[np.int64]]:
+        """Distances and rows of the k nearest items, ``(n_queries, k)``; of ties the first rows.
+
+        For few queries, with what :meth:`Quantiser.keep` gave: the codes are looked up as they
+        are, and most are abandoned after their largest components.  ``allowed`` is a mask of rows.
+        """
+        self._quantiser._check_stored(stored)
+        every = np.empty(0, np.bool_) if allowed is None else allowed
+        return self._quantiser._nearest(self._queries, stored.bytes, kept, k, every)
 
 
 def _digest(estimator: Any) -> hashlib._Hash:

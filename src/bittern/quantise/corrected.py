@@ -50,11 +50,12 @@ class CorrectedQuantiser(Quantiser):
             chosen = self._best(choices, *_held_out(X, order), draw)
         else:
             chosen = choices[0]
+        self._look(X, draw)
         residuals = self._centred(X, chosen.centres, draw)
         self._prepare(residuals, draw)
         self._allocate(self._room(chosen), draw)
         self._correct(residuals[:N_TRIAL_ITEMS], chosen)
-        del self._space
+        self._forget()
 
     def _choices(self, n_rows: int) -> list[_Choice]:
         """Every combination that leaves a byte for the code."""
@@ -82,6 +83,7 @@ class CorrectedQuantiser(Quantiser):
     ) -> _Choice:
         """The choice with the best recall of items that are not learned from, if X does not."""
         trial = _Trial(queries, items, self.metric)
+        self._look(X, draw)
         recalls = []
         for with_centres, alike in groupby(choices, key=lambda choice: choice.centres):
             residuals = self._centred(X, with_centres, draw)
@@ -106,6 +108,13 @@ class CorrectedQuantiser(Quantiser):
         if choice.n_more:
             found = self._measured(residuals, self._payload(residuals))
             self.bounds_ = correction.ranges(found, choice.n_more)
+
+    def _look(self, X: Float32Array, draw: np.random.Generator) -> None:
+        """Learn what depends on the rows alone, not on centres."""
+
+    def _forget(self) -> None:
+        """Forget what only training needs."""
+        del self._space
 
     @abstractmethod
     def _prepare(self, residuals: Float32Array, draw: np.random.Generator) -> None:
@@ -180,9 +189,9 @@ class CorrectedQuantiser(Quantiser):
         values = self._values(payload)
         own = squared_float32(values)
         found = correction.from_bytes(rows[:, -self.n_correction_ :], self.bounds_)
-        scale = correction.scales(found, own, self.power_)
+        scale = correction.scales(found, self.power_)
         values *= scale[:, None]
-        residuals = correction.squared_residuals(found, self.share_)
+        residuals = correction.squared_residuals(found, own, self.share_)
         return Expanded(values, groups, self._lengths(values, groups, residuals)), scale
 
 

@@ -13,7 +13,8 @@ direction, for γ = −1.  The squared length of the residual is taken as
 its true length for β = 1, and for β = 0 only what the code can say of it.  γ and β are those with
 the best recall on training rows, where some rows are queries and others the database.
 
-Length and cosine have a byte each, or half a byte each, which is better if there are few bytes.
+The bytes say n / |r̂|, which varies less than n, and f: a byte each, or half a byte each, which is
+better if there are few bytes.
 """
 
 from __future__ import annotations
@@ -37,27 +38,28 @@ FIRST = (10, 40)  # among so many
 
 
 class Measured(NamedTuple):
-    """Of each item: the length of its residual, and the cosine to what its code says."""
+    """Of each item: its residual compared with what its code says."""
 
-    lengths: Float32Array
+    ratios: Float32Array  # of the lengths; the length itself if the code says nothing
     cosines: Float32Array
 
 
 def measure(residuals: Float32Array, projected: Float32Array, values: Float32Array) -> Measured:
-    """Lengths and cosines of residuals, given their projections and the values of their codes."""
+    """Ratios and cosines of residuals, given their projections and the values of their codes."""
     lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
     products = np.einsum("ij,ij->i", projected, values)
-    both = lengths * np.sqrt(np.einsum("ij,ij->i", values, values))
+    own = np.einsum("ij,ij->i", values, values)
+    both = lengths * np.sqrt(own)
     cosines = np.divide(products, both, out=np.ones_like(both), where=both > 0)
-    return Measured(lengths, np.clip(cosines, 0, 1))
+    return Measured(lengths / np.sqrt(_not_zero(own)), np.clip(cosines, 0, 1))
 
 
 def ranges(found: Measured, n_bytes: int = N_BYTES) -> Float64Array:
-    """The least and the largest log-length and cosine that the bytes can say, ``(2, 2)``.
+    """The least and the largest log-ratio and cosine that the bytes can say, ``(2, 2)``.
 
     Two bytes have room for more than was seen; one byte leaves out the rarest.
     """
-    logs = np.log(found.lengths[found.lengths > 0]) if found.lengths.any() else np.zeros(1)
+    logs = np.log(found.ratios[found.ratios > 0]) if found.ratios.any() else np.zeros(1)
     rare = 0.0 if n_bytes == N_BYTES else RARE
     ends = [np.quantile(values, [rare, 1 - rare]) for values in (logs, found.cosines)]
     bounds = np.array(ends, np.float64)
@@ -71,29 +73,29 @@ def to_bytes(found: Measured, bounds: Float64Array, n_bytes: int = N_BYTES) -> B
     """The bytes of each item; the first number is 0 for a residual of length 0."""
     most = LEVELS[n_bytes]
     with np.errstate(divide="ignore"):
-        logs = np.log(found.lengths)
+        logs = np.log(found.ratios)
     low, high = bounds[0]
     steps = np.rint((logs - low) / (high - low) * (most - 1))
-    lengths = np.where(found.lengths > 0, 1 + np.clip(steps, 0, most - 1), 0)
+    ratios = np.where(found.ratios > 0, 1 + np.clip(steps, 0, most - 1), 0)
     low, high = bounds[1]
     cosines = np.rint(np.clip((found.cosines - low) / (high - low), 0, 1) * most)
-    numbers = np.stack([lengths, cosines], axis=1).astype(np.uint8)
+    numbers = np.stack([ratios, cosines], axis=1).astype(np.uint8)
     if n_bytes == 1:
         numbers = (numbers[:, :1] << np.uint8(4)) | numbers[:, 1:]
     return np.asarray(numbers, np.uint8)
 
 
 def from_bytes(rows: Bytes, bounds: Float64Array) -> Measured:
-    """Lengths and cosines that one or two bytes say."""
+    """Ratios and cosines that one or two bytes say."""
     n_bytes = rows.shape[1]
     first, second = (
         (rows[:, 0], rows[:, 1]) if n_bytes == N_BYTES else (rows[:, 0] >> 4, rows[:, 0] & 15)
     )
     (low, high), (least, most) = bounds
-    lengths = np.exp(low + (first - 1.0) / (LEVELS[n_bytes] - 1) * (high - low))
-    lengths[first == 0] = 0
+    ratios = np.exp(low + (first - 1.0) / (LEVELS[n_bytes] - 1) * (high - low))
+    ratios[first == 0] = 0
     cosines = least + second / LEVELS[n_bytes] * (most - least)
-    return Measured(lengths.astype(np.float32), cosines.astype(np.float32))
+    return Measured(ratios.astype(np.float32), cosines.astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,20 +114,23 @@ class Corrections:
         """The scale of each code of ±1, and the squared length of each residual."""
         found = from_bytes(self.bytes[rows], self.bounds)
         own = np.full(len(rows), n_bits, np.float32)
-        return scales(found, own, self.power), squared_residuals(found, self.share)
+        return scales(found, self.power), squared_residuals(found, own, self.share)
 
 
-def scales(found: Measured, own: Float32Array, power: float) -> Float32Array:
-    """The scale s of each code, whose own squared length is ``own``."""
-    size = np.sqrt(own)
-    ratio = np.divide(found.lengths, size, out=np.zeros_like(size), where=size > 0)
-    return np.asarray(ratio * found.cosines**power, np.float32)
+def scales(found: Measured, power: float) -> Float32Array:
+    """The scale s of each code."""
+    return np.asarray(found.ratios * found.cosines**power, np.float32)
 
 
-def squared_residuals(found: Measured, share: float) -> Float32Array:
-    """The squared length of each residual, as estimated."""
+def squared_residuals(found: Measured, own: Float32Array, share: float) -> Float32Array:
+    """The squared length of each residual, as estimated; ``own`` are those of the codes."""
     squares = np.square(found.cosines)
-    return np.asarray(np.square(found.lengths) * (squares + share * (1 - squares)), np.float32)
+    lengths = np.square(found.ratios) * _not_zero(own)
+    return np.asarray(lengths * (squares + share * (1 - squares)), np.float32)
+
+
+def _not_zero(own: Float32Array) -> Float32Array:
+    return np.where(own > 0, own, np.float32(1))
 
 
 def recall(distances: Float32Array, true: NDArray[np.intp]) -> float:

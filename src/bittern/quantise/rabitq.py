@@ -9,6 +9,7 @@ import numpy as np
 from bittern.checks import Float32Array, check_count
 from bittern.hashing.linear import principal_axes
 from bittern.kernels.grid_directions import nearest_directions
+from bittern.quantise.base import squared_float32
 from bittern.quantise.corrected import CorrectedQuantiser
 from bittern.quantise.correction import N_BYTES, from_bytes
 from bittern.quantise.stored import Bytes, QuantisedCodes
@@ -63,12 +64,13 @@ class RaBitQ(CorrectedQuantiser):
         """
         self._check_stored(stored)
         rows = self._rows(queries)
-        groups = self._divided(stored.bytes)[0]
+        groups, payload = self._divided(stored.bytes[:, :-N_BYTES])
         found = from_bytes(stored.bytes[:, -N_BYTES:], self.bounds_)
         apart = np.sqrt(1 / np.square(found.cosines) - 1) * EPSILON
         apart /= np.sqrt(max(1, self.axes_.shape[1] - 1))
         gaps = np.stack([np.linalg.norm(rows - centre, axis=1) for centre in self.centres_])
-        bound = gaps[groups].T * (found.lengths * apart)
+        lengths = found.ratios * np.sqrt(squared_float32(self._values(payload)))
+        bound = gaps[groups].T * (lengths * apart)
         return np.asarray(bound * (2 if self.metric == "euclidean" else 1), np.float32)
 
     @property

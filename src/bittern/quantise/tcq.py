@@ -7,15 +7,24 @@ from numpy.typing import NDArray
 
 from bittern.checks import Float32Array, Float64Array, row_blocks
 from bittern.data.steps import MEMORY
-from bittern.kernels.trellis import decode_trellis, encode_trellis, score_pairs, segments_of
-from bittern.parallel import run_blocks
-from bittern.quantise.base import Kept
+from bittern.kernels.trellis import decode_trellis, encode_trellis
+from bittern.kernels.trellis_scores import (
+    Asked,
+    Held,
+    distances_of_pairs,
+    first_segments,
+    nearest_rows,
+    segments_of,
+)
+from bittern.parallel import available_threads, run_blocks
+from bittern.quantise.base import PARTS, Kept, Queries, squared_float32
 from bittern.quantise.components import ComponentQuantiser
 from bittern.quantise.stored import Bytes, QuantisedCodes
 from bittern.quantise.trellis_levels import trellis_levels
 
 BLOCK = 1 << 18  # bytes of components coded at a time
 PAIRS = 1 << 14  # scored at a time
+FEWEST = 1 << 15  # items that are worth a thread
 
 
 class TCQ(ComponentQuantiser):
@@ -45,41 +54,85 @@ class TCQ(ComponentQuantiser):
         return trellis_levels()[1]
 
     def _payload(self, residuals: Float32Array) -> Bytes:
-        z, levels = self._projected(residuals), trellis_levels()[0]
+        z, levels = self._projected(residuals) * self.weights_, trellis_levels()[0]
+        scales = self.scales_ * self.weights_
         out = np.zeros((len(z), self._n_payload), np.uint8)
         run_blocks(
-            lambda some: encode_trellis(z[some], self.n_bits_, self.scales_, levels, out[some]),
+            lambda some: encode_trellis(z[some], self.n_bits_, scales, levels, out[some]),
             row_blocks(len(z), 4 * max(1, z.shape[1]), BLOCK),
         )
         return out
 
     def keep(self, stored: QuantisedCodes) -> Kept:
-        """The scale and the squared length of each item: eight bytes."""
+        """The scale and the lengths of each item: twelve bytes."""
         self._check_stored(stored)
-        kept = Kept(np.empty(len(stored), np.float32), np.empty(len(stored), np.float32))
+        kept = Kept(np.empty((len(stored), 3), np.float32))
+        rest = self._segments()[1]
         for some in row_blocks(len(stored), 8 * max(1, len(self.n_bits_)), MEMORY):
-            items, kept.scales[some] = self._scaled(stored.bytes[some])
-            kept.lengths[some] = items.lengths
+            items, scales = self._scaled(stored.bytes[some])
+            rests = np.sqrt(squared_float32(items.vectors[:, rest]))
+            kept.numbers[some] = np.stack([scales, items.lengths, rests], axis=1)
         return kept
 
-    def _pair_products(
+    def _segments(self) -> tuple[NDArray[np.uint64], slice, int]:
+        """How codes are read: the segments, the components that are not first, and how many are."""
+        segments = segments_of(self.n_bits_)
+        n_first, n_components = first_segments(segments)
+        return segments, slice(0, len(self.n_bits_) - n_components), n_first
+
+    def _asked(self, queries: Queries, rest: slice) -> Asked:
+        weights = np.ascontiguousarray((queries.vectors * self.scales_)[:, ::-1])
+        rests = np.sqrt(squared_float32(queries.vectors[:, rest]))
+        by = np.array(PARTS[self.metric], np.float32)
+        return Asked(weights, queries.to_centres, queries.lengths, rests, by)
+
+    def _pair_distances(
         self,
-        vectors: Float32Array,
+        asked: Queries,
         rows: Bytes,
+        kept: Kept,
         queries: NDArray[np.intp],
         items: NDArray[np.intp],
     ) -> Float32Array:
-        weights = np.ascontiguousarray((vectors * self.scales_)[:, ::-1])
+        segments, rest, n_first = self._segments()
+        of_queries, held, levels = (
+            self._asked(asked, rest),
+            Held(rows, kept.numbers),
+            trellis_levels()[0],
+        )
         out = np.empty(len(items), np.float32)
-        segments, levels = segments_of(self.n_bits_), trellis_levels()[0]
-        skip = int(len(self.centres_) > 1)
         run_blocks(
-            lambda some: score_pairs(
-                weights, rows, skip, queries[some], items[some], segments, levels, out[some]
+            lambda some: distances_of_pairs(
+                of_queries, held, queries[some], items[some], segments, n_first, levels, out[some]
             ),
             row_blocks(len(items), 1, PAIRS),
         )
         return out
+
+    def _nearest(
+        self, asked: Queries, rows: Bytes, kept: Kept, k: int, allowed: NDArray[np.bool_]
+    ) -> tuple[Float32Array, NDArray[np.int64]]:
+        segments, rest, n_first = self._segments()
+        of_queries, held, levels = (
+            self._asked(asked, rest),
+            Held(rows, kept.numbers),
+            trellis_levels()[0],
+        )
+        parts = row_blocks(len(rows), 1, max(FEWEST, -(-len(rows) // available_threads())))
+        nearest = np.full((len(parts), len(asked.lengths), k), np.inf, np.float32)
+        found = np.full(nearest.shape, -1, np.int64)
+
+        def search(part: int) -> None:
+            ends = parts[part].start, parts[part].stop
+            for q, (best, places) in enumerate(zip(nearest[part], found[part], strict=True)):
+                nearest_rows(
+                    of_queries, q, held, *ends, allowed, segments, n_first, levels, best, places
+                )
+
+        run_blocks(search, range(len(parts)))
+        joined, places = (np.concatenate(list(one), axis=1) for one in (nearest, found))
+        order = np.argsort(joined, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(joined, order, 1), np.take_along_axis(places, order, 1)
 
     def _values(self, payload: Bytes) -> Float32Array:
         out = np.empty((len(payload), len(self.n_bits_)), np.float32)
