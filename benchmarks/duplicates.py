@@ -262,7 +262,8 @@ def table(
         "“FAISS hash” is `IndexBinaryMultiHash` with as many flips as make it exact; its indexes "
         "and all others are built outside the measured time. “Over 600” was left out, because its "
         f"first {FEW} queries say that all would take more than ten minutes. GB is the largest "
-        "memory of the whole process. imagededup takes no codes of 256 bits."
+        "memory of the whole process. imagededup takes no codes of 256 bits. "
+        "“Not run” was not measured."
     )
     return section
 
