@@ -163,6 +163,14 @@ def test_a_removed_id_may_come_again_at_the_end(kind):
     assert index.ids[-1] == 4 and len(index) == 149
 
 
+def test_positions_are_those_among_the_ids(kind):
+    index, _, _ = made(kind, ids=np.random.default_rng(3).permutation(150) * 2)
+    index.remove(index.ids[10:40])
+    ids = index.ids
+    assert index.positions_of(ids).tolist() == list(range(120))
+    assert index.positions_of(np.array([1, ids[7], 10_000])).tolist() == [-1, 7, -1]
+
+
 def test_everything_can_be_removed_and_ids_are_not_used_again(kind):
     index, database, queries = made(kind)
     index.remove(range(150))

@@ -12,6 +12,9 @@ from fastapi.testclient import TestClient
 
 import bittern as bt
 from bittern import store
+from bittern.data.export import write_folder
+from bittern.store import building
+from bittern.store.queries import search_by_text
 from bittern.web.app import create_app
 from bittern.web.asked import hex_of
 from bittern.web.images import Limits
@@ -266,6 +269,23 @@ def test_images_are_searched_by_upload_base64_and_example(images):
     assert client.post("/search", files=files, data={"query": "[]"}).status_code == 422
     broken = client.post("/search", content=b"x", headers={"content-type": "multipart/form-data"})
     assert broken.status_code == 400
+
+
+def test_words_find_images_and_texts(tmp_path):
+    write_folder(bt.load("captions", n=24, side=16), tmp_path / "photos")
+    recipe = building.make_recipe("cca-itq", 16, features="hsv-global", texts="bag-of-words")
+    path = tmp_path / "photos.bittern"
+    building.build_collection(str(path), tmp_path / "photos", recipe, texts="captions.csv")
+    shared = Shared(path, tmp_path / "run")
+    client, collection = client_of(shared.source), shared.writer.collection
+    for to in ("image", "text"):
+        found = search_by_text(collection, "two red circles", to=to, k=9)
+        wanted = list(zip(found.ids.tolist(), found.values.tolist(), strict=True))
+        assert hits_of(client, text="two red circles", to=to, k=9) == wanted
+    assert "word" in ask(client, 422, text="  ")["error"]
+    assert "xyzzy" in ask(client, 422, text="xyzzy")["error"]
+    assert "to" in ask(client, 422, id=3, to="sound")["error"]
+    shared.close()
 
 
 def test_an_added_image_is_kept_and_shown(images):
