@@ -159,22 +159,16 @@ class MultiIndex(Index):
         return n_queries * self._scan_to_ask().cost(words, k) < 5 * OVERHEAD
 
     def _tables_may_pay(self, n_queries: int, radius: int, allowed: Mask | None) -> bool:
-        """Whether evenly spread codes would be found sooner by tables than by a scan.
-
-        If there are enough queries to try a few first at little cost, twice that time is good
-        enough.
-        """
+        """Whether tables would find the codes within a radius sooner than a scan."""
         words = self._items.parts[0]
-        scan = (self._scan or self._scan_to_ask()).cost_of_word * words.size
-        if n_queries * scan < OVERHEAD or len(words) < FEWEST_WITHIN:
+        cost_of_word = (self._scan or self._scan_to_ask()).cost_of_word
+        if n_queries * cost_of_word * words.size < OVERHEAD:
+            return False
+        given = self.n_bits, len(words), self.n_segments
+        if not _tables_pay(*given, radius, n_queries, cost_of_word):
             return False
         if allowed is not None and 2 * allowed.sum() < len(words):
             return False
-        by_tables = _cost_within(self.n_bits, len(words), self.n_segments, radius)
-        if n_queries * by_tables + OVERHEAD >= n_queries * scan:
-            trial = SAMPLE * by_tables + OVERHEAD
-            if by_tables >= 2 * scan or trial >= TRIAL * n_queries * scan:
-                return False
         return not small.is_scanned_sooner(n_queries, words)
 
     def _trial(self, n_queries: int, k: int, allowed: Mask | None, n_threads: int | None) -> _Trial:
@@ -287,7 +281,29 @@ def _segments_for(
     return edges[:-1], np.minimum(np.diff(edges), most)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
+def _tables_pay(
+    n_bits: int,
+    n: int,
+    n_segments: int | None,
+    radius: int,
+    n_queries: int,
+    cost_of_word: float,
+) -> bool:
+    """Whether n evenly spread codes within a radius are found sooner by tables than by a scan.
+
+    If there are enough queries to try a few first at little cost, twice that time is good enough.
+    """
+    scan = cost_of_word * n * -(-n_bits // 64)
+    if n < FEWEST_WITHIN:
+        return False
+    by_tables = _cost_within(n_bits, n, n_segments, radius)
+    if n_queries * by_tables + OVERHEAD < n_queries * scan:
+        return True
+    trial = SAMPLE * by_tables + OVERHEAD
+    return by_tables < 2 * scan and trial < TRIAL * n_queries * scan
+
+
 def _cost_within(n_bits: int, n: int, n_segments: int | None, radius: int) -> float:
     """Cost of finding all of n evenly spread codes within a radius by tables.
 

@@ -273,8 +273,8 @@ def _number(
             q = np.clip(queries, least - 1, most + 1) - least
             inside = (q >= 0) & (q <= most - least)
             from_zero = database if least == 0 else database - least
-            numbers = np.where(inside, q, -1).astype(np.int32), from_zero.astype(np.int32)
-            return *numbers, most - least + 1
+            q = np.where(inside, q, -1)
+            return q.astype(np.int32), from_zero.astype(np.int32), most - least + 1
     if database.dtype.kind != queries.dtype.kind:  # NumPy would compare int64 and uint64 as doubles
         queries, database = queries.astype(str), database.astype(str)
     classes, database = np.unique(database, return_inverse=True)
