@@ -298,7 +298,9 @@ def add_leads(section: Section, name: str, found: dict[tuple[str, str, int], Any
                 + ("" if holds else " MISSED")
             )
     if said:
-        section.note("TCQ against the best peer, paired by query: " + "; ".join(said) + ".")
+        section.note(
+            "TCQ against the best peer that was measured, paired by query: " + "; ".join(said) + "."
+        )
 
 
 def said(cell: dict[str, Any] | None) -> str:
