@@ -130,7 +130,12 @@ def submitted(
 
     def submit(name: str) -> None:
         attempts[name] += 1
-        future = executor.submit(_call, bittern.__version__, function, tasks[name])
+        try:
+            future = executor.submit(_call, bittern.__version__, function, tasks[name])
+        except Exception as error:
+            attempts[name] = 0  # it was not sent
+            _check_cluster(executor)
+            raise ConnectionError(_reason(error)) from error
         waiting[future] = name
         future.add_done_callback(finished.put)
 
@@ -169,19 +174,22 @@ def submitted(
 
 
 def _next(finished: SimpleQueue[Future[R]], executor: Executor) -> Future[R]:
-    """The next future that is done; an error if the cluster that should finish it has gone.
-
-    A Dask client that has lost its scheduler tries to find it again for a while, and then closes.
-    """
+    """The next future that is done; an error if the cluster that should finish it has gone."""
     while True:
         try:
             return finished.get(timeout=GLANCE)
         except Empty:
-            client = getattr(executor, "_client", None)  # Dask's; other executors report their end
-            if client is not None and client.status in ("closed", "closing"):
-                raise ConnectionError(
-                    f"the Dask scheduler at {client.scheduler.address} is gone"
-                ) from None
+            _check_cluster(executor)
+
+
+def _check_cluster(executor: Executor) -> None:
+    """Raise an error if a Dask client has given up its scheduler; other executors report their end.
+
+    A client that has lost its scheduler first tries to find it again for a while.
+    """
+    client = getattr(executor, "_client", None)
+    if client is not None and client.status in ("closed", "closing"):
+        raise ConnectionError("the Dask scheduler is gone") from None
 
 
 def _call(version: str, function: Callable[[T], R], task: T) -> R:
