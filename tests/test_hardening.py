@@ -44,7 +44,7 @@ ODD = {
     "text": ("abc", "got a str"),
     "numbers as text": (np.full((2, 5), "1"), "got text"),
     "lists of text": ([["1", "2", "3", "4", "5"]], "got text"),
-    "np.matrix": (np.asmatrix(X), "np.asarray"),
+    "np.matrix": (X.view(np.matrix), "np.asarray"),
     "a dict": ({"a": 1}, "got a dict"),
     "records": (np.zeros(3, [("a", "f4"), ("b", "f4")]), "fields a, b"),
     "NaN": (np.where(np.arange(60)[:, None] == 3, np.nan, X), "row 3 has NaN or infinity"),

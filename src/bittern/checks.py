@@ -32,7 +32,8 @@ def refuse_odd_rows(rows: Any, name: str) -> None:
 
     It leaves everything else to whoever reads the numbers: arrays, lists, sparse matrices, frames.
     """
-    if isinstance(rows, str | bytes | Mapping | set | frozenset):
+    is_other = isinstance(rows, str | bytes | Mapping | set | frozenset)
+    if is_other and not hasattr(rows, "shape"):  # one of SciPy's sparse matrices is a mapping
         raise KindError(
             f"{name}: needs rows of numbers (n, dim), got a {type(rows).__name__}; pass an array."
         )

@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -64,7 +65,7 @@ class Writer(ABC):
         """Run the same command to its end; it may say that there is nothing more to do."""
         command, limit = self.command(folder), 20 * patience()
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
-        if done.returncode and "exists already" not in done.stderr:
+        if done.returncode and not re.search("(exists|database) already", done.stderr):
             raise RuntimeError(done.stderr.strip()[-500:])
 
 
@@ -118,7 +119,7 @@ class Adding(Writer):
             signal.signal(signal.SIGINT, signal.default_int_handler)
             try:
                 collection = bt.store.open(sys.argv[1])
-                for i in range(400):
+                for i in range(60):
                     collection.add(batch(i), metadata={{"batch": [i] * {BATCH}}})
                     print(i, flush=True)
             except KeyboardInterrupt:

@@ -385,7 +385,7 @@ def _quantiser_formats():
             stored = found.encode(rows)
             return stored.bytes, found.distances(rows, stored)
 
-        short = name in ("rabitq", "sign")
+        short = name in ("rabitq", "sign", "tcq")
         add(f"quantiser ({name})", "npz", ".npz", make, use, is_ours=True, short=short)
 
 

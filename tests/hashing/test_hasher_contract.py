@@ -265,12 +265,12 @@ def test_encode_before_fit_is_refused(hasher):
 @pytest.mark.parametrize(
     ("X", "y", "parameters", "says"),
     [
-        (np.full((9, 3), np.nan), range(9), {}, "contains NaN"),
-        (np.full((9, 3), np.inf), range(9), {}, "contains infinity"),
-        (np.ones(9), range(9), {}, "Expected 2D array"),
+        (np.full((9, 3), np.nan), range(9), {}, "row 0 has NaN or infinity"),
+        (np.full((9, 3), np.inf), range(9), {}, "row 0 has NaN or infinity"),
+        (np.ones(9), range(9), {}, "needs rows (n, dim), got shape (9,)"),
         (np.ones((9, 3, 2)), range(9), {}, "needs vectors"),
         (np.ones((0, 3)), [], {}, "Found array with 0 sample"),
-        ([["a"] * 3] * 9, range(9), {}, "could not convert string to float"),
+        ([["a"] * 3] * 9, range(9), {}, "needs rows of numbers, got text"),
         (np.ones((9, 3)), range(9), {"n_bits": 0}, "n_bits must be"),
         (np.ones((9, 3)), range(9), {"n_bits": 4097}, "n_bits must be"),
         (np.ones((9, 3)), range(9), {"n_bits": 3.5}, "n_bits must be"),

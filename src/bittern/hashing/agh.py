@@ -101,6 +101,10 @@ class AGH(Hasher):
             thresholds_=_second_thresholds(Z, Z @ W[:, :n_second]),
         )
 
+    def _check_learned(self) -> None:
+        if self.anchors_.ndim != 2 or len(self.anchors_) != len(self.projection_):
+            raise ValueError("anchors_ and projection_ must have as many rows")
+
     def _share(self, n_functions: int) -> tuple[int, int]:
         """The number of bits that are signs of eigenfunctions, and of second bits."""
         wanted = self.n_bits if self.layers == 1 else (self.n_bits + 1) // 2

@@ -57,6 +57,12 @@ class CodeLearner(BaseEstimator, ABC):
     def _blank_bits(self) -> list[Bits]:
         """Bits of a row of zeros, for each kind of input; fails if the arrays do not fit."""
 
+    def _check_learned(self) -> None:
+        """Raise ValueError if learned arrays, read from a file, do not fit together.
+
+        Only for what a row of zeros does not show.
+        """
+
     def _targets(self, y: Any, n: int) -> Targets | None:
         """The targets of n rows, if the method uses them; also checks what all methods have."""
         check_count(self.n_bits, f"{self._title}: n_bits", 1, MAX_BITS)

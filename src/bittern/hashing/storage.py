@@ -19,6 +19,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read a hasher that ``save`` wrote, of one modality or two; runs no code from the file."""
     hasher: CodeLearner = _format().load(path)
     with reading(path, "model"):
+        hasher._check_learned()
         for bits in hasher._blank_bits():  # fails if the arrays do not fit together
             if bits.shape != (1, hasher.n_stored_bits):
                 raise ValueError(f"codes of {bits.shape[1]} bits, not {hasher.n_stored_bits}")

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from bittern.errors import FileError
-from bittern.io.files import atomic_write, existing_file, reading
+from bittern.io.files import atomic_write, existing_file, is_zip, reading
 
 SLACK = 1 << 24  # bytes allowed for other members, and for the archive's own headers
 
@@ -58,7 +58,7 @@ def unpack(
 def _members(path: Path, wanted: Mapping[str, int]) -> Iterator[tuple[str, IO[bytes]]]:
     """Each wanted member, open; a repeated one is an error."""
     seen: set[str] = set()
-    walk = _zip_members if zipfile.is_zipfile(path) else _tar_members
+    walk = _zip_members if is_zip(path) else _tar_members
     for name, stream in walk(path, wanted):
         if name in seen:
             raise FileError(f"{path}: has {name} twice.")

@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,6 +132,14 @@ def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
 def reason_of(error: BaseException) -> str:
     """The first line of what an error says; its type if it says nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def is_zip(path: Path) -> bool:
+    """Whether a file is a zip file, sound or damaged."""
+    try:
+        return zipfile.is_zipfile(path)
+    except zipfile.BadZipFile:  # it says why when it is opened
+        return True
 
 
 def check_version(path: str | os.PathLike[str], found: object, version: int) -> None:

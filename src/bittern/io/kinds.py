@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 from bittern.errors import FileError
-from bittern.io.files import existing_file, reading
+from bittern.io.files import existing_file, is_zip, reading
 
 NPY = b"\x93NUMPY"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
@@ -112,7 +112,7 @@ def _kind_of_binary(path: Path, start: bytes) -> str:
 
 
 def _kind_of_zip(path: Path) -> str:
-    if not zipfile.is_zipfile(path):
+    if not is_zip(path):
         return "a damaged .npz or zip file"
     with reading(path, "zip file"), zipfile.ZipFile(path) as archive:
         names = archive.namelist()

@@ -23,7 +23,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from bittern.errors import FileError
-from bittern.io.files import atomic_write, existing_file, reading, refuse_excess
+from bittern.io.files import atomic_write, existing_file, is_zip, reading, refuse_excess
 from bittern.io.kinds import NPY, describe
 
 MOST_HEADER = 1 << 16  # bytes
@@ -172,7 +172,7 @@ def _members(source: Path) -> list[zipfile.ZipInfo] | None:
     """The arrays of an ``.npz`` file; None for any other file."""
     with reading(source, "file"), source.open("rb") as file:
         start = file.read(len(NPY))
-    if start.startswith(NPY) or not zipfile.is_zipfile(source):
+    if start.startswith(NPY) or not is_zip(source):
         return None
     with reading(source, ".npz file"), zipfile.ZipFile(source) as archive:
         members, comment = archive.infolist(), archive.comment

@@ -282,6 +282,14 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
                 f"{self._title}: these codes are of another quantiser; encode the items anew."
             )
 
+    def _check_learned(self) -> None:
+        """Raise ValueError if learned arrays, read from a file, do not fit together."""
+        centres = self.centres_
+        if centres.ndim != 2 or centres.shape[1] != self.n_features_in_ or not len(centres):
+            raise ValueError(f"centres_ must have {self.n_features_in_} columns")
+        if centres.dtype != np.float32:
+            raise ValueError(f"centres_ must be float32, got {centres.dtype}")
+
     def _check_fitted(self) -> None:
         if "n_bytes_" not in vars(self):
             raise NotFittedError(f"{self._title}: call fit() first.")

@@ -94,6 +94,19 @@ class ComponentQuantiser(CorrectedQuantiser):
         self.scales_ = np.sqrt(variances[used]).astype(np.float32)
         self.weights_ = np.sqrt(weights[used]).astype(np.float32)
 
+    def _check_learned(self) -> None:
+        """Compiled loops believe these numbers."""
+        super()._check_learned()
+        b, k = self.n_bits_, len(self.n_bits_)
+        if b.ndim != 1 or b.dtype.kind not in "iu" or (b < 1).any():
+            raise ValueError("n_bits_ must be whole numbers, 1 or more")
+        if (b >= len(self._distortions)).any():
+            raise ValueError(f"n_bits_ must be at most {len(self._distortions) - 1}")
+        for name, shape in (("axes_", (self.n_features_in_, k)), ("scales_", (k,))):
+            array = getattr(self, name)
+            if array.dtype != np.float32 or array.shape != shape:
+                raise ValueError(f"{name} must be float32 of shape {shape}")
+
     @property
     def _n_payload(self) -> int:
         """Bytes of a code."""

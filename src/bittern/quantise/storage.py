@@ -23,6 +23,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read a quantiser that ``save`` wrote; runs no code from the file."""
     quantiser: Quantiser = _format().load(path)
     with reading(path, "model"):  # fails if the arrays do not fit together
+        quantiser._check_learned()
         rows = np.ones((N_PROBES, quantiser.n_features_in_), np.float32)
         stored = quantiser.encode(rows)
         if stored.bytes.shape != (N_PROBES, quantiser.n_bytes_):

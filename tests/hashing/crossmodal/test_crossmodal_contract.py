@@ -244,9 +244,9 @@ def test_exactly_one_modality_is_encoded(fitted):
 @pytest.mark.parametrize(
     ("images", "texts", "parameters", "says"),
     [
-        (np.full((9, 3), np.nan), np.ones((9, 2)), {}, "images: Input contains NaN"),
-        (np.ones((9, 3)), np.full((9, 2), np.inf), {}, "texts: Input contains infinity"),
-        (np.ones(9), np.ones((9, 2)), {}, "images: Expected 2D array"),
+        (np.full((9, 3), np.nan), np.ones((9, 2)), {}, "images: rows must be finite"),
+        (np.ones((9, 3)), np.full((9, 2), np.inf), {}, "texts: rows must be finite"),
+        (np.ones(9), np.ones((9, 2)), {}, "images: needs rows (n, dim)"),
         (np.ones((9, 3)), ["a tiger"] * 9, {}, "texts: needs vectors"),
         (np.ones((0, 3)), np.ones((0, 2)), {}, "images: Found array with 0 sample"),
         (np.ones((9, 3)), np.ones((8, 2)), {}, "must come in pairs, got 9 images and 8 texts"),
@@ -286,7 +286,7 @@ def test_rows_of_other_columns_or_with_nan_are_refused(fitted):
         fitted.encode(images=TEXTS)
     with pytest.raises(bt.InputError, match=f"^{title}: texts must have the 9 columns"):
         fitted.encode(texts=IMAGES)
-    with pytest.raises(bt.InputError, match=f"^{title}: texts: Input contains NaN"):
+    with pytest.raises(bt.InputError, match=f"^{title}: texts: rows must be finite"):
         fitted.encode(texts=np.where(TEXTS > 1, np.nan, TEXTS))
 
 

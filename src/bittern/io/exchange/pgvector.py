@@ -108,7 +108,7 @@ def read_copy(path: Path, name: str | None) -> PackedItems:
         packed, n_bits = _from_fields(source, names[CODE], fields.pop(CODE, ()))
         given = {key: [_value(v, names[key]) for v in some] for key, some in fields.items()}
         columns = columns_of(given, len(rows), "COPY")
-    return PackedItems(packed, n_bits, ids=np.array(ids, np.int64), columns=columns)
+        return PackedItems(packed, n_bits, ids=np.array(ids, np.int64), columns=columns)
 
 
 SQL = {  # of each kind of metadata; JSON travels as text
