@@ -35,6 +35,7 @@ PYTHON_ELSEWHERE = {
     "docs/experiments.md": "test_documents.py",
     "docs/hashing.md": "test_documents.py",
     "docs/search.md": "test_documents.py",
+    "docs/serve.md": "web/test_serve_page.py",
     "docs/significance.md": "test_documents.py",
     "docs/tables.md": "test_documents.py",
 }

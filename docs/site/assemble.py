@@ -28,6 +28,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "bring-your-own",
         "advise",
         "searching",
+        "serve",
         "engines",
         "explore",
         "duplicates",

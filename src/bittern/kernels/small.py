@@ -56,6 +56,12 @@ def use_kernels() -> None:
     _spent = _scanned = math.inf
 
 
+def spare_kernels() -> None:
+    """Do small work by NumPy, however much of it, until :func:`use_kernels` is called."""
+    global _spent
+    _spent = -math.inf
+
+
 @cache
 def is_compiled(kernels: str) -> bool:
     """Whether kernels of that name were compiled on this machine, as far as Numba's places show."""

@@ -32,17 +32,6 @@ def routes(source: Source, limits: Limits) -> APIRouter:
 
 
 def _add_reading(router: APIRouter, source: Source, limits: Limits) -> None:
-    @router.get("/health")
-    async def health() -> dict[str, Any]:
-        """Whether the server answers, and what it serves."""
-        now = source.now()
-        return {"status": "ok", "items": now.count(), "n_bits": now.n_bits}
-
-    @router.get("/info")
-    def info() -> dict[str, Any]:
-        """The collection: its size, hasher, features and metadata."""
-        return source.now().info()
-
     @router.post("/search", openapi_extra=body_of(Search, "query", "image"), responses=RESULTS)
     async def search(request: Request) -> Response:
         """Search by vectors, codes, an image, an item, a text, or examples for and against."""
@@ -53,6 +42,17 @@ def _add_reading(router: APIRouter, source: Source, limits: Limits) -> None:
         else:
             text = await run_in_threadpool(_answer, now, asked, uploads, limits)
         return _json(text)
+
+    @router.get("/health")
+    async def health() -> dict[str, Any]:
+        """Whether the server answers, and what it serves."""
+        now = source.now()
+        return {"status": "ok", "items": now.count(), "n_bits": now.n_bits}
+
+    @router.get("/info")
+    def info() -> dict[str, Any]:
+        """The collection: its size, hasher, features and metadata."""
+        return source.now().info()
 
 
 def _add_items(router: APIRouter, source: Source) -> None:

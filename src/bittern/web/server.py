@@ -57,7 +57,7 @@ class Server:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.settings.port}"
 
     def start(self, shared: Any) -> None:
-        """Start all processes, and return when they answer."""
+        """Start all processes, and return when one of them answers."""
         context = get_context("spawn")
         if not self.settings.is_served:
 
@@ -74,8 +74,13 @@ class Server:
             self._children.append(_Child(worker))
         for child in self._children:
             self._begin(child)
-        while not all(child.is_ready for child in self._children):
+        while not self._answers():
             self._attend(None)
+
+    def _answers(self) -> bool:
+        writers = 0 if self.settings.is_served else 1
+        ready = [child.is_ready for child in self._children]
+        return all(ready[:writers]) and any(ready[writers:])
 
     def attend(self) -> None:
         """Replace processes that die, until :meth:`stop` is called."""

@@ -18,10 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from bittern.errors import BitternError
 from bittern.web.shared.calls import Line
+from bittern.web.shared.generation import SharedNumbers
+from bittern.web.shared.source import GENERATION, N_STATE, STATE, WORKERS
 
 if TYPE_CHECKING:
+    from bittern.web.guard import App, Receive, Scope, Send
     from bittern.web.source import Source
 
+MOST_CLIENTS = 10_000  # that are remembered
 PAUSE = 0.005  # seconds between two looks for the first generation
 
 
@@ -51,11 +55,17 @@ def work(settings: Settings, number: int, report: Connection, shared: Any) -> No
     with _reporting(report):
         import uvicorn
 
+        from bittern.kernels import small
         from bittern.web.app import create_app
         from bittern.web.images import Limits
         from bittern.web.metrics import Metrics
 
-        source = _source(settings)
+        source, state = _source(settings), SharedNumbers(settings.run / STATE, N_STATE)
+        is_first = state[WORKERS] == 0
+        if is_first:
+            small.spare_kernels()  # the first answers need not wait for them
+        else:
+            _warm_up(source)
         app = create_app(
             source,
             token=settings.token,
@@ -65,7 +75,7 @@ def work(settings: Settings, number: int, report: Connection, shared: Any) -> No
         )
         listening = listen(settings) if settings.own_sockets else shared
         config = uvicorn.Config(
-            app,
+            Spread(app, state),
             lifespan="off",
             access_log=False,
             log_level="warning",
@@ -74,8 +84,10 @@ def work(settings: Settings, number: int, report: Connection, shared: Any) -> No
         )
         server = uvicorn.Server(config)
         source.now()
+        state[WORKERS] += 1  # two at once may count as one, which does no harm
         report.send(("ready", ""))
-    threading.Thread(target=_warm_up, args=(source,), daemon=True).start()
+    if is_first:
+        threading.Thread(target=_warm_up, args=(source,), daemon=True).start()
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(server.serve([listening]))
 
@@ -97,6 +109,38 @@ def write(settings: Settings, report: Connection) -> None:
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         writer.close()
+
+
+class Spread:
+    """An application that asks its clients to connect again once another worker has begun.
+
+    The system chooses a worker for each connection, and clients keep theirs.  Without this, a
+    worker that begins later, perhaps because another was killed, would have nothing to do.
+    """
+
+    def __init__(self, app: App, state: SharedNumbers) -> None:
+        self._app, self._state, self._n_workers = app, state, 0
+        self._old: set[Any] = set()  # clients that connected before the last worker began
+        self._new: set[Any] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        now, client = self._state[WORKERS], scope.get("client")
+        if now != self._n_workers:
+            self._n_workers, self._old, self._new = now, self._old | self._new, set()
+        if client not in self._old:
+            if len(self._new) < MOST_CLIENTS:
+                self._new.add(client)
+            await self._app(scope, receive, send)
+            return
+        self._old.discard(client)
+
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+            await send(message)
+
+        await self._app(scope, receive, sent)
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -123,10 +167,11 @@ def _source(settings: Settings) -> Source:
         opened = store.open(settings.place, read_only=settings.read_only)
         return CollectionSource(opened, vectors=vectors)
     from bittern.web.shared.calls import Caller
-    from bittern.web.shared.generation import SharedNumbers
-    from bittern.web.shared.source import GENERATION, N_STATE, STATE, SharedFiles, SharedSource
+    from bittern.web.shared.source import SharedFiles, SharedSource
 
     state = SharedNumbers(settings.run / STATE, N_STATE)
+    import bittern.kernels.multi_index  # noqa: F401  # takes long, and so does the writer
+
     while state[GENERATION] == 0:  # the writer opens the collection
         time.sleep(PAUSE)
     files = SharedFiles(settings.root, settings.run)

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
+from copy import copy
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +28,7 @@ from bittern.web.shared.view import Allowed, View
 from bittern.web.source import Rows, Source, no_item, rows_at
 
 STATE = "state"  # the file of a few numbers
-GENERATION, N_STATE = 0, 8  # the place of the current generation among them, and how many
+GENERATION, WORKERS, N_STATE = 0, 1, 8  # places: the generation, workers begun; how many places
 REMEMBERED = 32  # conditions
 
 
@@ -134,22 +135,16 @@ class Conditions:
 
 
 class SharedSource(Source):
-    """The collection of a writer; with a ``view``, at one moment."""
+    """The collection of a writer; what :meth:`now` gives is fixed at one moment."""
 
     is_quick = True
 
     def __init__(
-        self,
-        files: SharedFiles,
-        caller: Caller,
-        *,
-        vectors: NDArray[Any] | None = None,
-        conditions: Conditions | None = None,
-        view: View | None = None,
+        self, files: SharedFiles, caller: Caller, *, vectors: NDArray[Any] | None = None
     ) -> None:
         self._files, self._caller, self._vectors = files, caller, vectors
-        self._conditions = conditions or Conditions(caller)
-        self._fixed = view
+        self._conditions = Conditions(caller)
+        self._fixed: View | None = None
         about = files.about
         self.place, self.n_bits, self.read_only = about.place, about.n_bits, about.read_only
         self.folder = Path(about.folder)
@@ -158,13 +153,9 @@ class SharedSource(Source):
 
     def now(self) -> Source:
         """The collection as it is now, whatever is written meanwhile."""
-        return SharedSource(
-            self._files,
-            self._caller,
-            vectors=self._vectors,
-            conditions=self._conditions,
-            view=self._files.now(),
-        )
+        fixed = copy(self)
+        fixed._fixed = self._files.now()
+        return fixed
 
     @property
     def recipe(self) -> Recipe:
