@@ -15,7 +15,7 @@ from typer import echo
 from bittern.cli.app import BitOrder, Layout, VectorMetric, app, handle_interrupt
 from bittern.cli.evaluated_files import CodeOptions
 from bittern.cli.fit import Key
-from bittern.cli.shards import Dask, Processes, executor_for
+from bittern.cli.sharded import Dask, Processes, executor_for
 from bittern.errors import InputError
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from bittern.profile import TieProfile
 from bittern.progress import track
 from bittern.relevance import Relevance
 from bittern.relevance.neighbours import count_answers, pair_distances
-from bittern.scale.shards import Shard, Shards
+from bittern.scale.shard import Shard
+from bittern.scale.shards import Shards
 from bittern.scale.tasks import Runner
 
 PART = 1 << 22  # codes counted at a time

@@ -277,11 +277,11 @@ def _number(
             return q.astype(np.int32), from_zero.astype(np.int32), most - least + 1
     if database.dtype.kind != queries.dtype.kind:  # NumPy would compare int64 and uint64 as doubles
         queries, database = queries.astype(str), database.astype(str)
-    classes, database = np.unique(database, return_inverse=True)
+    classes, places = np.unique(database, return_inverse=True)
     q = np.searchsorted(classes, queries)
     known = np.append(classes, classes[:1])[q] == queries if len(classes) else q < 0
     numbers = np.where(known, q, -1).astype(np.int32)
-    return numbers, database.astype(np.int32), len(classes)
+    return numbers, places.astype(np.int32), len(classes)
 
 
 def _grouping(classes: NDArray[Any], n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:

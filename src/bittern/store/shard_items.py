@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from bittern.checks import PositionArray
 from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.scale.shards import MANIFEST, Shard, Shards
+from bittern.scale.shard import Shard
+from bittern.scale.shards import MANIFEST, Shards
 from bittern.store.recipe import Recipe
 
 

@@ -23,7 +23,8 @@ from bittern.experiments.advice.data import LARGEST_DATABASE, Sample, sizes_up_t
 from bittern.experiments.advice.record import MILLION, Skipped
 from bittern.experiments.advice.schedule import Schedule
 from bittern.experiments.advice.splits import Split
-from bittern.index import FlatIndex, QuantisedIndex
+from bittern.index import FlatIndex
+from bittern.index.quantised_index import QuantisedIndex
 from bittern.kernels import small
 from bittern.quantise import Int8, QuantisedCodes, Quantiser, Sign
 from bittern.relevance import Relevance

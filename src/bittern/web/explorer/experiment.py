@@ -201,7 +201,8 @@ def _spread(found: Experiment, record: Record) -> tuple[NDArray[Any], NDArray[An
     if record.profile is None or found.records.protocol.main_metric != "ap":
         return None
     scores = evaluate(record.profile, METRICS[1:])
-    return scores[METRICS[1]].per_query, scores[METRICS[2]].per_query
+    worst, best = (np.asarray(scores[name].per_query) for name in METRICS[1:])
+    return worst, best
 
 
 def _by_class(found: Experiment, record: Record) -> list[dict[str, Any]]:

@@ -181,7 +181,7 @@ def _measure(contents: Contents) -> Measured:
     with Bar("queries") as bar:
         profile = TieProfile.from_codes(codes[places], codes, truth, progress=bar)
     found = evaluate(profile, METRICS)
-    scores = np.stack([found[name].per_query for name in METRICS], axis=1)
+    scores = np.stack([np.asarray(found[name].per_query) for name in METRICS], axis=1)
     return Measured(database[places], database, scores, labels)
 
 

@@ -184,10 +184,12 @@ def _second_order(
 
 def _by_examples(contents: Contents, query: Asked) -> dict[str, Any]:
     """Items by their likeness to the examples; equally like ones are a band."""
-    wanted = Search(
-        like=list(query.like),
-        unlike=list(query.unlike) or None,
-        k=min(MOST_SIMILAR, max(1, len(contents.ids))),
+    wanted = Search.model_validate(
+        {
+            "like": list(query.like),
+            "unlike": list(query.unlike) or None,
+            "k": min(MOST_SIMILAR, max(1, len(contents.ids))),
+        }
     )
     found = most_similar(contents.source, wanted, condition_of(contents, query), Limits())
     examples = np.array([*query.like, *query.unlike], np.int64)
