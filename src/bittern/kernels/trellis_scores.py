@@ -112,14 +112,14 @@ def distances_of_pairs(
                 near[i, byte] = codes[row, byte]
             scales[i], lengths[i] = numbers[row, SCALE], numbers[row, LENGTH]
         for at in range(n):
-            i, q = np.uint64(at), np.uint64(queries[start + at])
-            total = _add_segments(zero, weights, q, near, i, skip, segments, 0, n_first, levels)
+            own, q = np.uint64(at), np.uint64(queries[start + at])
+            total = _add_segments(zero, weights, q, near, own, skip, segments, 0, n_first, levels)
             total = _add_segments(
-                total, weights, q, near, i, skip, segments, n_first, n_segments, levels
+                total, weights, q, near, own, skip, segments, n_first, n_segments, levels
             )
-            centre = to_centres[q, near[i, 0] if skip else np.uint8(0)]
-            squares = asked.lengths[q] + lengths[i]
-            out[start + at] = _distance(asked.by, squares, scales[i], total, centre)
+            centre = to_centres[q, near[own, 0] if skip else np.uint8(0)]
+            squares = asked.lengths[q] + lengths[own]
+            out[start + at] = _distance(asked.by, squares, scales[own], total, centre)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
@@ -159,7 +159,7 @@ def nearest_rows(
             centre = to_centres[query, codes[row, 0] if skip else np.uint8(0)]
             reached = _distance(by, squares, numbers[row, SCALE], total, centre)
             sums[n], hopeful[n] = total, row
-            n += np.int64(reached - most * numbers[row, REST] - ROUNDING * squares < worst)
+            n += int(reached - most * numbers[row, REST] - ROUNDING * squares < worst)
         for i in range(n):
             row = hopeful[i]
             if len(allowed) > 0 and not allowed[row]:
