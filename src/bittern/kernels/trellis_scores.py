@@ -112,14 +112,14 @@ def distances_of_pairs(
                 near[i, byte] = codes[row, byte]
             scales[i], lengths[i] = numbers[row, SCALE], numbers[row, LENGTH]
         for at in range(n):
-            place, q = np.uint64(at), np.uint64(queries[start + at])
-            total = _add_segments(zero, weights, q, near, place, skip, segments, 0, n_first, levels)
+            own, q = np.uint64(at), np.uint64(queries[start + at])
+            total = _add_segments(zero, weights, q, near, own, skip, segments, 0, n_first, levels)
             total = _add_segments(
-                total, weights, q, near, place, skip, segments, n_first, n_segments, levels
+                total, weights, q, near, own, skip, segments, n_first, n_segments, levels
             )
-            centre = to_centres[q, near[place, 0] if skip else np.uint8(0)]
-            squares = asked.lengths[q] + lengths[place]
-            out[start + at] = _distance(asked.by, squares, scales[place], total, centre)
+            centre = to_centres[q, near[own, 0] if skip else np.uint8(0)]
+            squares = asked.lengths[q] + lengths[own]
+            out[start + at] = _distance(asked.by, squares, scales[own], total, centre)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})

@@ -216,7 +216,7 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
         self, products: Float32Array, of_queries: Float32Array, of_items: Float32Array
     ) -> Float32Array:
         """Distances, from products, which they replace, and squared lengths."""
-        of_lengths, of_products = map(np.float32, PARTS[self.metric])
+        of_lengths, of_products = np.array(PARTS[self.metric], np.float32)
         products *= of_products
         if of_lengths:
             products += of_lengths * of_items
