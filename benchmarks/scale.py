@@ -63,7 +63,7 @@ def main() -> None:
             print(section.text(), end="\n\n", flush=True)
             holds &= section.holds
             if options.write:
-                command = f"python benchmarks/scale.py --only {part}"
+                command = f"python benchmarks/scale.py --n {options.n:.0e} --only {part}"
                 Section.write(options.write, f"scale-{part}", command, [section])
     finally:
         rmtree(folder)
