@@ -133,7 +133,7 @@ def _by_class(contents: Contents, is_on: NDArray[np.bool_]) -> list[dict[str, An
 def _logits(contents: Contents) -> tuple[Ids, NDArray[np.float32], str]:
     """The numbers whose signs are the bits, of items whose vectors are known."""
     hasher: Any = contents.source.recipe.hasher
-    if not hasattr(hasher, "logits"):
+    if not hasattr(hasher, "logits") or contents.source.is_crossmodal:
         raise InputError(
             "The hasher of this collection does not tell how narrowly bits are decided."
         )

@@ -130,7 +130,8 @@ def rankings(contents: Contents) -> list[str]:
     hasher: Any = contents.source.recipe.hasher
     stored = contents.source.vectors_of(contents.ids[:1])
     found = [] if stored is None else [VECTORS]
-    return [*found, REAL] if hasattr(hasher, "logits") else found
+    has_logits = hasattr(hasher, "logits") and not contents.source.is_crossmodal
+    return [*found, REAL] if has_logits else found
 
 
 def _ranked(
@@ -161,6 +162,8 @@ def _second_order(
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     if rank not in (VECTORS, REAL):
         raise InputError(f"explore: rank must be {VECTORS} or {REAL}, got {rank!r}.")
+    if rank not in rankings(contents):
+        raise InputError("This collection cannot be ranked like that; --vectors may help.")
     vector = vector_of(contents, question)
     if vector is None:
         raise InputError("This query has no vector: search by an item or by an image.")
