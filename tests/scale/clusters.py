@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 
+from bittern.scale.cluster import connect
+
 
 class Cluster:
     """A scheduler and its workers, started when they are needed, and again if they were stopped."""
@@ -31,9 +33,8 @@ class Cluster:
 
     def ready(self, n=2):
         """The process ids of at least n workers."""
-        from distributed import Client
-
-        with Client(self.address, timeout=60) as client:
+        with connect(self.address) as executor:
+            client = executor._client
             client.wait_for_workers(n, timeout=120)
             return list(client.run(os.getpid).values())
 
