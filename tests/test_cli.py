@@ -524,7 +524,10 @@ def test_the_help_names_every_metric_and_option():
             (*PAIR, "--query-tags", "ql.txt", "--database-tags", "dt.npy"),
             ["ql.txt: is text; give arrays as"],
         ),
-        ((*PAIR, "--relevance", "beyond.npz"), ["beyond.npz", "indices must be < 40"]),
+        (
+            (*PAIR, "--relevance", "beyond.npz"),
+            ["beyond.npz", "'indices' must be whole numbers below 40"],
+        ),
         ((*PAIR, "--relevance", "cut.npz"), ["cut.npz: is a damaged .npz or zip file"]),
         ((*PAIR, "--query-labels", "gap.txt", "--database-labels", "dl.txt"), ["line 2 is blank"]),
         ((*PAIR, "--query-labels", "nothing.txt", "--database-labels", "dl.txt"), ["no labels"]),

@@ -235,7 +235,8 @@ def options_of_commands():
 
 #: Options of scripts, benchmarks, examples and pytest.
 OTHER_OPTIONS = {"--write", "--only", "--figure", "--lists", "--fix", "--external", "--try"}
-OTHER_OPTIONS |= {"--cov", "--help", "--install-completion"}
+OTHER_OPTIONS |= {"--cov", "--help", "--install-completion", "--trial", "--peers"}
+OTHER_OPTIONS |= {"--disable-pip", "--no-deps", "--require-hashes"}  # of pip and pip-audit
 
 
 def test_the_changelog_has_a_place_for_what_is_next():
@@ -406,7 +407,7 @@ def test_the_python_and_the_protocol_about_experiments_run(tmp_path):
     said = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
     assert "lsh" in said.stdout and "itq" in said.stdout
-    protocol, change, pairs, words, search = map(tomllib.loads, blocks(page, "toml"))
+    protocol, change, pairs, words, copies, search = map(tomllib.loads, blocks(page, "toml"))
     changed = bittern.experiments.Protocol.of(change)
     assert changed.dataset.options == {} and changed.method[-1].parameters["n_steps"] == 100
     cells = bittern.experiments.cells_of(bittern.experiments.Protocol.of(protocol))
@@ -415,5 +416,7 @@ def test_the_python_and_the_protocol_about_experiments_run(tmp_path):
     assert len(trials) == 2 * 3 * 12 * 2  # methods, lengths, points, repeats
     pairs = bittern.experiments.Protocol.of(pairs)
     assert len(pairs.kind.tasks(pairs)) == 3 * 3  # directions, settings
+    copies = bittern.experiments.Protocol.of(copies)
+    assert len(copies.kind.tasks(copies)) == len(copies.settings["changes"])
     words = bittern.experiments.Protocol.of(words)
     assert len(bittern.experiments.cells_of(words)) == 3 * 3  # runs, methods

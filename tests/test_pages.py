@@ -194,6 +194,6 @@ def test_the_files_of_the_formats_are_as_described(tmp_path):
         arrays = np.load(tmp_path / f"{name}.npz").files
         assert [array for array in arrays if f"`{array}`" not in page] == []
     head = json.loads(np.load(tmp_path / "index.npz")["index"].tobytes())
-    assert {"format", "version", "kind", "n_bits", "next_id", "settings"} == set(head)
+    assert {"format", "version", "kind", "n_bits", "next_id", "ids_ascend", "settings"} == set(head)
     head = json.loads(np.load(tmp_path / "model.npz")["model"].tobytes())
     assert (head["format"], head["version"]) == ("bittern hasher", 1) and "model" in head

@@ -54,7 +54,7 @@ def bare(tmp_path):
 
     def call(*words):
         command = [sys.executable, "-W", "ignore", *map(str, words)]
-        environment = {**os.environ, "PYTHONPATH": places}
+        environment = {**os.environ, "PYTHONPATH": places, "BITTERN_CACHE": str(tmp_path / "cache")}
         return subprocess.run(
             command,
             capture_output=True,

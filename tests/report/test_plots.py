@@ -1,5 +1,6 @@
 """Plots: the same bytes for the same numbers, without a display, never half a file."""
 
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -88,7 +89,9 @@ assert "matplotlib.pyplot" not in sys.modules
             "PATH": "",
             "HOME": str(tmp_path),
             "MPLBACKEND": "tkagg",
-            "PYTHONPATH": str(Path(bt.__file__).parents[1]),
+            "PYTHONPATH": os.pathsep.join(
+                str(path) for path in (Path(bt.__file__).parents[1], Path(__file__).parents[1])
+            ),
         },
         capture_output=True,
         timeout=seconds(60),
