@@ -336,6 +336,7 @@ def test_ctrl_c_at_a_terminal_is_one_sentence(folder, out, tmp_path):
     arguments = ("features", "extract", folder, "--features", "slow", "-o", out, "--jobs", 2)
     process = start(tmp_path, *arguments, script=COMMAND, start_new_session=True)
     wait_for(lambda: n_workers(process.pid) == 2)  # which are still importing
+    time.sleep(0.5)  # until both have a task; without one there would be nothing to keep
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes at once
     printed, said = process.communicate(timeout=seconds(60))
     assert (process.returncode, printed) == (130, "")
