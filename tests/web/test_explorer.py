@@ -278,7 +278,7 @@ def test_what_turns_a_bit_on_is_ordered_by_the_distance_from_the_threshold(conte
 
 
 def test_without_vectors_a_bit_shows_items_at_random(folder):
-    bare = contents_of(folder / "rows.bittern")
+    bare = contents_of(make_rows(folder, name="bare"))
     found = codes.bit(bare, 2)
     bits = bare.codes.to_bits()[:, 2]
     assert "drawn at random" in found["note"]
