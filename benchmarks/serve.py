@@ -1,7 +1,7 @@
 """The service under load: many clients, writes among the searches, one worker killed meanwhile.
 
     python benchmarks/serve.py [--items 1e6] [--seconds 60] [--clients 50] [--workers 2]
-        [--rate 200] [--milvus 1e5] [--no-kill]
+        [--rate 200] [--milvus 1e5] [--no-kill] [--write FILE.md]
 
 Starts ``bittern serve`` on generated, clustered codes of 64 bits, at 127.0.0.1.  One request in
 twenty writes.  Half-way, one worker is killed.  Then every answer is compared with an exact index
@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=200, help="requests a second; 0: at once")
     parser.add_argument("--milvus", type=float, default=1e5, help="items for Milvus Lite")
     parser.add_argument("--no-kill", action="store_true")
+    parser.add_argument("--write", type=Path, help="also write the table into this file")
     options = parser.parse_args()
     small.use_kernels()
     codes = clustered(int(options.items) + N_QUERIES, 64, 8)
@@ -68,6 +69,8 @@ def main() -> None:
             some = database[: int(options.milvus)]
             measure_milvus(Path(folder), some, queries, options, section)
             print(f"\n{section.text()}")
+    if options.write:
+        Section.write(options.write, "serve", "python benchmarks/serve.py", [section])
     sys.exit(0 if good else 1)
 
 
