@@ -107,6 +107,11 @@ export function walkable(element) {
   return element;
 }
 
+/** How an item that is relevant or not stands out. */
+export function judged(item) {
+  return item.marked ? { class: "good", text: "relevant", sign: "✓" } : { class: "bad", text: "not relevant", sign: "✗" };
+}
+
 export function shown(value) {
   return Number.isInteger(value) ? String(value) : Number(value).toPrecision(3);
 }
