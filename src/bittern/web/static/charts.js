@@ -60,11 +60,10 @@ export function matrix({ names, values, caption, chosen = null, onChoose, title 
   const head = h("tr", {}, h("td", {}), names.map((name) => h("th", { scope: "col" }, h("span", {}, name))));
   const body = values.map((row, i) => h("tr", {}, h("th", { scope: "row" }, names[i]), row.map((value, j) => {
     const cell = h("button", { type: "button", title: title(i, j), "aria-label": title(i, j), "aria-pressed": chosen && chosen[0] === i && chosen[1] === j ? "true" : "false", click: () => onChoose(i, j) }, value >= 0.005 ? percent(value) : "");
-    cell.style.setProperty("--shade", String(Math.round(8 + 82 * value)));
-    cell.classList.toggle("strong", value > 0.55);
+    cell.style.setProperty("--shade", (0.08 + 0.92 * Math.min(1, value)).toFixed(2));
     return h("td", { class: i === j ? "same" : null }, cell);
   })));
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, h("table", { class: "matrix" }, h("caption", {}, caption), h("thead", {}, head), h("tbody", {}, body)));
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, h("table", { class: "matrix" }, h("caption", { class: "visually-hidden" }, caption), h("thead", {}, head), h("tbody", {}, body)));
 }
 
 /** Correlations from -1 to 1 on a canvas; `onChoose(i, j)` on a click. */

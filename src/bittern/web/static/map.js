@@ -31,6 +31,7 @@ export function mapSection(info) {
     else if (event.key === "+" || event.key === "=") map.zoom(1.25);
     else if (event.key === "-") map.zoom(0.8);
     else if (event.key === "0") map.showAll();
+    else if (event.key === "Enter") map.chooseShown();
     else if (event.key === "l" || event.key === "L") lassoing(!map.isLassoing);
     else return;
     event.preventDefault();
@@ -52,7 +53,7 @@ export function mapSection(info) {
           axes.update(said.columns, columns);
           const sample = said.n_points < said.n_items ? `${count(said.n_points)} of ${count(said.n_items)} items` : plural(said.n_points, "item");
           words.textContent = `${sample}; across: ${said.axes[0]}, up: ${said.axes[1]}. Drag to move, wheel to zoom.`;
-          canvas.setAttribute("aria-label", `Map of ${sample}. Arrow keys move it, plus and minus zoom, L draws a lasso.`);
+          canvas.setAttribute("aria-label", `Map of ${sample}. Arrow keys move it, plus and minus zoom, Enter lists the items that are shown, L draws a lasso.`);
           drawLegend(legend, said.classes, map);
         }
         const lasso = query.get("lasso");
@@ -238,6 +239,13 @@ class PointMap {
   release() {
     this.from = null;
     if (this.isLassoing && this.lasso.length > 2) this.onLasso(this.lasso);
+  }
+
+  /** A lasso around what the canvas shows, for those who have no pointer. */
+  chooseShown() {
+    if (!this.view) return;
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    this.onLasso([[0, 0], [width, 0], [width, height], [0, height]].map((corner) => this.place(...corner)));
   }
 
   highlight(number) {

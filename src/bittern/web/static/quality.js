@@ -29,7 +29,7 @@ async function overview(info, query, signal) {
   const n = found.histogram.length;
   const bin = query.get("bin") === null ? null : Number(query.get("bin"));
   const name = (i) => `${found.metric} ${(i / n).toFixed(2)} to ${((i + 1) / n).toFixed(2)}`;
-  const lead = `${plural(found.n_queries, "query", "queries")}${found.n_items ? `, each against ${count(found.n_items)} items` : ""}${found.n_undefined ? `; ${count(found.n_undefined)} have nothing relevant and no value` : ""}.`;
+  const lead = `${plural(found.n_queries, "query", "queries")}${found.n_items ? `, each against ${plural(found.n_items, "item")}` : ""}${found.n_undefined ? `; ${count(found.n_undefined)} have nothing relevant and no value` : ""}.`;
   say(lead);
   const listed = h("section", { "aria-label": "Queries" });
   const parts = [

@@ -50,7 +50,7 @@ export function glyph(code) {
  * `options.more(band, shown)` returns a promise of {items} when a band is unfolded.
  */
 export function bandList(bands, options = {}) {
-  return h("ol", { class: "bands" }, bands.map((band) => bandOf(band, options)));
+  return h("ol", { class: options.isPacked ? "bands packed" : "bands" }, bands.map((band) => bandOf(band, options)));
 }
 
 function bandOf(band, options) {
