@@ -16,11 +16,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "web"))
 
-from browser import Page, served, start_browser  # noqa: E402
+from browser import Page, served, start_browser
 
-import bittern as bt  # noqa: E402
-from bittern import store  # noqa: E402
-from bittern.cli.explore import opened  # noqa: E402
+import bittern as bt
+from bittern import store
+from bittern.cli.explore import opened
 
 N_CLASSES, N_BITS, FLIPPED, FRAMES = 20, 64, 0.12, 120
 # Events as a pointer sends them, one in each frame; times are those between frames.
@@ -40,7 +40,10 @@ const frames = [], drawings = [];
 let last = null, i = 0;
 if (kind !== "zoom") send("pointerdown", ...at(0));
 const step = (now) => {
-  if (last !== null) { frames.push(now - last); drawings.push(Number(canvas.dataset.milliseconds)); }
+  if (last !== null) {
+    frames.push(now - last);
+    drawings.push(Number(canvas.dataset.milliseconds));
+  }
   last = now;
   i += 1;
   if (i > n) {
