@@ -12,7 +12,8 @@ from processes import seconds
 
 from bittern.analysis import compare_methods, summarise
 from bittern.errors import InputError
-from bittern.experiments import Records, Value
+from bittern.experiments import Protocol, Records, Value
+from bittern.experiments.record import TaskResult
 from bittern.metrics.latex import escaped
 from bittern.profile import TieProfile
 from bittern.report.formats import REPORTS
@@ -480,3 +481,39 @@ def test_lists_are_read_aloud_and_long_ones_cut():
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert listed(["a", "b", "c", "d", "e", "f"]) == "a, b, c, d and 2 more"
+
+
+def test_many_tasks_are_summed_up_in_two_sentences():
+    changes = ["mirrored", "jpeg-50", "jpeg-10", "cropped-5", "cropped-10", "resized-50"]
+    plan = Protocol.of(
+        {
+            "title": "Copies",
+            "paradigm": "near-duplicates",
+            "runs": 1,
+            "metrics": ["ap"],
+            "dataset": {"name": "folder"},
+            "split": {"name": "improved", "sizes": {"queries": 4, "train": 4}},
+            "method": [{"name": "phash"}, {"name": "dhash"}],
+            "near_duplicates": {"changes": changes},
+        }
+    )
+    values = {"phash": (0.1, 0.9, 0.9, 0.4, 0.4, 1.0), "dhash": (0.2, 0.8, 0.9, 0.5, 0.5, 0.9)}
+    records = Records(plan, tuple(task_record(plan, *one) for one in values.items()))
+    said = sentences(records)
+    (wins,) = [one for one in said if "Of the 6 tasks" in one]
+    assert wins.startswith(
+        "Of the 6 tasks, a shared first place counted for each, dhash is best in 4 and phash in 3"
+    )
+    (ends,) = [one for one in said if "hardest" in one]
+    assert "mirrored → image, originals (0.2000 at best), the easiest resized 50 %" in ends
+    assert sum("→" in one for one in said) == 1  # no sentence for each task
+
+
+def task_record(plan, method, values):
+    """A record with these means of the tasks of a protocol."""
+    names = [task.name for task in plan.kind.tasks(plan)]
+    tasks = {
+        name: TaskResult(values={"ap": value_of(np.full(4, mean))})
+        for name, mean in zip(names, values, strict=True)
+    }
+    return record_of(method, 64, 0, {"ap": value_of(np.full(4, np.mean(values)))}, tasks=tasks)

@@ -62,6 +62,9 @@ def served(app):
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
+    end = time.monotonic() + WAIT
+    while not server.started and thread.is_alive() and time.monotonic() < end:
+        time.sleep(0.01)  # until then, a browser would be refused
     try:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:

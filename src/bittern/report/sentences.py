@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bittern.analysis import Analysis, Leader, Summary, Verdicts, analyse
@@ -108,12 +109,46 @@ def _best(leaders: Sequence[Leader], metric: str, task: str = "") -> list[str]:
 
 
 def _tasks(analysis: Analysis, metric: str) -> list[str]:
-    """For each task that competes, the best methods and how many differences are significant."""
+    """A sentence for each task that competes; of many tasks, what they have in common."""
+    found = {task.name: one for task, one in analysis.tasks.items() if task.competes}
+    if len(found) > MOST_NAMED:
+        return [_wins(found, metric), *_extremes(found, metric)]
     return [
-        _joined(_best(one.leaders(metric), metric, task.name)[0], one.verdicts(metric))
-        for task, one in analysis.tasks.items()
-        if task.competes
+        _joined(_best(one.leaders(metric), metric, name)[0], one.verdicts(metric))
+        for name, one in found.items()
     ]
+
+
+def _wins(tasks: Mapping[str, Analysis], metric: str) -> str:
+    """How many of the tasks each method is best in, at each length."""
+    wins: dict[str, Counter[str]] = {}
+    for one in tasks.values():
+        for leader in one.leaders(metric):
+            wins.setdefault(_bits(leader), Counter()).update(leader.methods)
+    parts = [f"{_places(counts)}{at}" for at, counts in wins.items()]
+    shared = any(counts.total() > len(tasks) for counts in wins.values())
+    note = ", a shared first place counted for each" if shared else ""
+    every = [verdicts for one in tasks.values() for verdicts in one.verdicts(metric)]
+    return _joined(f"Of the {len(tasks)} tasks{note}, {'; '.join(parts)}.", every)
+
+
+def _places(wins: Counter[str]) -> str:
+    (first, n), *others = wins.most_common()
+    return listed([f"{first} is best in {n}", *(f"{method} in {m}" for method, m in others)])
+
+
+def _extremes(tasks: Mapping[str, Analysis], metric: str) -> list[str]:
+    """The hardest and the easiest task, by the best value of any method."""
+    best = {
+        name: max(leaders, key=lambda leader: leader.mean)
+        for name, one in tasks.items()
+        if (leaders := one.leaders(metric))
+    }
+    if not best:
+        return []
+    hardest, easiest = (pick(best, key=lambda name: best[name].mean) for pick in (min, max))
+    low, high = (f"{name} ({_number(best[name].mean)} at best)" for name in (hardest, easiest))
+    return [f"The hardest task is {low}, the easiest {high}; the table has all of them."]
 
 
 def _joined(best: str, verdicts: Sequence[Verdicts]) -> str:

@@ -59,7 +59,7 @@ def summary(contents: Contents) -> dict[str, Any]:
     return {
         "metric": "ap",
         "n_queries": len(found.queries),
-        "n_items": len(found.database),
+        "n_items": len(found.database) - 1,
         "n_undefined": len(found.queries) - len(defined),
         "mean": ap,
         "low": low,

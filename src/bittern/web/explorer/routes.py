@@ -13,7 +13,15 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 import bittern
 from bittern.errors import InputError
 from bittern.report.charts import chart_style
-from bittern.web.explorer import codes, compare, duplicates, experiment, plane, quality
+from bittern.web.explorer import (
+    codes,
+    compare,
+    duplicates,
+    experiment_compare,
+    experiment_quality,
+    plane,
+    quality,
+)
 from bittern.web.explorer import search as searching
 from bittern.web.explorer.asking import Asked, Uploads, asked
 from bittern.web.explorer.contents import Contents
@@ -37,6 +45,7 @@ Query_ = Annotated[Asked, Depends(asked)]
 Job = Annotated[str | None, Query(max_length=64)]
 Skip = Annotated[int, Query(ge=0)]
 Radius = Annotated[int | None, Query(ge=0)]
+Size = Annotated[int, Query(ge=1, le=50)]
 
 
 def collection_pages(
@@ -63,39 +72,101 @@ def collection_pages(
 
 
 def experiment_pages(found: Experiment) -> APIRouter:
-    """The quality view of an experiment."""
+    """The views of an experiment: its quality, and two of its methods or lengths compared."""
     router, jobs = APIRouter(include_in_schema=False), Jobs()
-    _add_pages(router, {"quality": VIEWS["quality"]}, found.title)
+    views = ("quality", "compare")
+    _add_pages(router, {name: VIEWS[name] for name in views}, found.title)
     _add_progress(router, jobs)
 
     @router.get("/view/info")
     def info() -> dict[str, Any]:
-        return {"kind": "experiment", "title": found.title, "views": ["quality"]}
+        return {
+            "kind": "experiment",
+            "title": found.title,
+            "views": list(views),
+            "cells": found.cells,
+            "tasks": found.task_names,
+        }
 
+    @router.get("/view/experiment/images/{position}")
+    def image(position: int) -> Response:
+        return Response(found.items.image(position), media_type="image/png")
+
+    _add_experiment_quality(router, found, jobs)
+    _add_experiment_compare(router, found, jobs)
+    return router
+
+
+def _add_experiment_quality(router: APIRouter, found: Experiment, jobs: Jobs) -> None:
     @router.get("/view/quality")
-    def summary(cell: int | None = None, job: Job = None) -> dict[str, Any]:
-        return jobs.run(job, lambda: experiment.summary(found, cell))
+    def summary(
+        cell: int | None = None, task: str | None = None, job: Job = None
+    ) -> dict[str, Any]:
+        return jobs.run(job, lambda: experiment_quality.summary(found.of_task(task), cell))
 
     @router.get("/view/quality/queries")
     def queries(
         cell: int | None = None,
+        task: str | None = None,
         low: float = 0.0,
         high: float = 1.0,
         skip: Skip = 0,
-        n: Annotated[int, Query(ge=1, le=50)] = 8,
+        n: Size = 8,
         job: Job = None,
     ) -> dict[str, Any]:
-        return jobs.run(job, lambda: experiment.queries(found, cell, low, high, skip, n))
+        return jobs.run(
+            job,
+            lambda: experiment_quality.queries(found.of_task(task), cell, low, high, skip, n),
+        )
 
     @router.get("/view/quality/query")
-    def query(item: int, cell: int | None = None, job: Job = None) -> dict[str, Any]:
-        return jobs.run(job, lambda: experiment.query(found, cell, item))
+    def query(
+        item: int, cell: int | None = None, task: str | None = None, job: Job = None
+    ) -> dict[str, Any]:
+        return jobs.run(job, lambda: experiment_quality.query(found.of_task(task), cell, item))
 
-    @router.get("/view/experiment/images/{position}")
-    def image(position: int) -> Response:
-        return Response(found.image(position), media_type="image/png")
+    @router.get("/view/quality/confusion")
+    def confusion(
+        cell: int | None = None, task: str | None = None, job: Job = None
+    ) -> dict[str, Any]:
+        return jobs.run(job, lambda: experiment_quality.confusion(found.of_task(task), cell))
 
-    return router
+    @router.get("/view/quality/confused")
+    def confused(
+        of: int,
+        taken_for: Annotated[int, Query(alias="as")],
+        cell: int | None = None,
+        task: str | None = None,
+        job: Job = None,
+    ) -> dict[str, Any]:
+        return jobs.run(
+            job, lambda: experiment_quality.confused(found.of_task(task), cell, of, taken_for)
+        )
+
+
+def _add_experiment_compare(router: APIRouter, found: Experiment, jobs: Jobs) -> None:
+    @router.get("/view/compare")
+    def both(
+        first: int | None = None,
+        second: int | None = None,
+        task: str | None = None,
+        job: Job = None,
+    ) -> dict[str, Any]:
+        return jobs.run(job, lambda: experiment_compare.summary(found.of_task(task), first, second))
+
+    @router.get("/view/compare/queries")
+    def queries(
+        first: int | None = None,
+        second: int | None = None,
+        task: str | None = None,
+        better: str | None = None,
+        item: int | None = None,
+        skip: Skip = 0,
+        n: Size = 4,
+        job: Job = None,
+    ) -> dict[str, Any]:
+        asked = (first, second, better, item, skip, n)
+        return jobs.run(job, lambda: experiment_compare.queries(found.of_task(task), *asked))
 
 
 def _add_pages(router: APIRouter, views: dict[str, str], name: str) -> None:
@@ -210,7 +281,7 @@ def _add_quality(router: APIRouter, contents: Contents, jobs: Jobs) -> None:
         high: float = 1.0,
         label: int | None = None,
         skip: Skip = 0,
-        n: Annotated[int, Query(ge=1, le=50)] = 8,
+        n: Size = 8,
         job: Job = None,
     ) -> dict[str, Any]:
         return jobs.run(job, lambda: quality.queries(contents, low, high, label, skip, n))

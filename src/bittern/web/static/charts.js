@@ -60,11 +60,10 @@ export function matrix({ names, values, caption, chosen = null, onChoose, title 
   const head = h("tr", {}, h("td", {}), names.map((name) => h("th", { scope: "col" }, h("span", {}, name))));
   const body = values.map((row, i) => h("tr", {}, h("th", { scope: "row" }, names[i]), row.map((value, j) => {
     const cell = h("button", { type: "button", title: title(i, j), "aria-label": title(i, j), "aria-pressed": chosen && chosen[0] === i && chosen[1] === j ? "true" : "false", click: () => onChoose(i, j) }, value >= 0.005 ? percent(value) : "");
-    cell.style.setProperty("--shade", String(Math.round(8 + 82 * value)));
-    cell.classList.toggle("strong", value > 0.55);
+    cell.style.setProperty("--shade", (0.08 + 0.92 * Math.min(1, value)).toFixed(2));
     return h("td", { class: i === j ? "same" : null }, cell);
   })));
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, h("table", { class: "matrix" }, h("caption", {}, caption), h("thead", {}, head), h("tbody", {}, body)));
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, h("table", { class: "matrix" }, h("caption", { class: "visually-hidden" }, caption), h("thead", {}, head), h("tbody", {}, body)));
 }
 
 /** Correlations from -1 to 1 on a canvas; `onChoose(i, j)` on a click. */
@@ -88,6 +87,62 @@ export function correlations({ values, label, onChoose, onPoint }) {
   canvas.addEventListener("click", (event) => onChoose(...place(event)));
   canvas.addEventListener("pointermove", (event) => onPoint(...place(event)));
   return canvas;
+}
+
+/**
+ * Pairs of values from 0 to 1 on a canvas, with the diagonal; `onPoint(i)` when the pointer is near
+ * one, `onChoose(i)` on a click.
+ */
+export function scatter({ points, chosen = -1, across, up, label, onPoint, onChoose }) {
+  const canvas = h("canvas", { role: "img", "aria-label": label });
+  const scale = Math.min(2, devicePixelRatio || 1);
+  const side = 360 * scale;
+  const edge = 8 * scale;
+  canvas.width = canvas.height = side;
+  const place = ([x, y]) => [edge + x * (side - 2 * edge), side - edge - y * (side - 2 * edge)];
+  const draw = () => {
+    const pen = canvas.getContext("2d");
+    const colours = getComputedStyle(document.documentElement);
+    const colour = (name) => colours.getPropertyValue(name).trim();
+    pen.clearRect(0, 0, side, side);
+    pen.strokeStyle = colour("--soft");
+    pen.lineWidth = scale;
+    pen.beginPath();
+    pen.moveTo(...place([0, 0]));
+    pen.lineTo(...place([1, 1]));
+    pen.stroke();
+    pen.globalAlpha = points.length > 2000 ? 0.35 : 0.6;
+    pen.fillStyle = colour("--accent");
+    const size = (points.length > 2000 ? 3 : 5) * scale;
+    for (const point of points) {
+      const [x, y] = place(point);
+      pen.fillRect(x - size / 2, y - size / 2, size, size);
+    }
+    pen.globalAlpha = 1;
+    if (chosen >= 0) {
+      const [x, y] = place(points[chosen]);
+      pen.strokeStyle = colour("--bad");
+      pen.lineWidth = 3 * scale;
+      pen.strokeRect(x - 7 * scale, y - 7 * scale, 14 * scale, 14 * scale);
+    }
+  };
+  const near = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const [x, y] = [((event.clientX - box.left) / box.width) * side, ((event.clientY - box.top) / box.height) * side];
+    let [best, least] = [-1, (14 * scale) ** 2];
+    points.forEach((point, i) => {
+      const [u, v] = place(point);
+      const apart = (u - x) ** 2 + (v - y) ** 2;
+      if (apart < least) [best, least] = [i, apart];
+    });
+    return best;
+  };
+  const act = (event, then) => { const i = near(event); if (i >= 0) then(i); };
+  canvas.addEventListener("click", (event) => act(event, onChoose));
+  canvas.addEventListener("pointermove", (event) => act(event, onPoint));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  draw();
+  return h("figure", { class: "scatter" }, h("span", { class: "up", "aria-hidden": "true" }, `${up} →`), canvas, h("span", { class: "across", "aria-hidden": "true" }, `${across} →`));
 }
 
 export function percent(value) {

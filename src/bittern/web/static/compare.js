@@ -1,13 +1,16 @@
 // Compare: one query in two collections, or in codes of two lengths; what only one finds stands out.
 
 import { get } from "./api.js";
+import { mount as mountCells } from "./cells_compared.js";
 import { empty, failure, h, plural, put, say } from "./dom.js";
 import { about } from "./item.js";
 import { asked, isAsked, queryPanel } from "./query.js";
+import { score } from "./score.js";
 import { address, go } from "./state.js";
 import { bandList, walkable } from "./tiles.js";
 
 export function mount(root, info) {
+  if (info.kind === "experiment") return mountCells(root, info);
   const panel = queryPanel(info, { withExamples: false });
   const picker = sidePicker(info);
   panel.element.append(picker.element);
@@ -55,16 +58,4 @@ function oneSide(side, query) {
     actions: (item) => [about(item)],
   };
   return h("section", { "aria-label": side.name }, head, h("p", { class: "lead" }, facts.join("; "), "."), score(side.score), bandList(side.bands, options));
-}
-
-/** Average precision, with its range over the orders of tied items as a bar. */
-export function score(one, name = "Average precision") {
-  if (!one) return null;
-  const range = one.low === null || one.low === undefined ? null : h("span", { class: "range", role: "img", "aria-label": `from ${one.low.toFixed(3)} to ${one.high.toFixed(3)} by the order of ties` }, h("i", {}), h("b", {}));
-  if (range) {
-    range.firstChild.style.left = `${100 * one.low}%`;
-    range.firstChild.style.width = `${Math.max(0.7, 100 * (one.high - one.low))}%`;
-    range.lastChild.style.left = `${100 * one.ap}%`;
-  }
-  return h("div", { class: "score" }, h("span", {}, `${name} `, h("strong", {}, one.ap.toFixed(3))), range, range && h("span", { class: "count" }, `${one.low.toFixed(3)} – ${one.high.toFixed(3)} by the order of ties`));
 }

@@ -66,7 +66,7 @@ function choice(item, decision, words) {
 
 function factsOf(item) {
   const { width, height, n_bytes: bytes, taken } = item.facts;
-  return [width && height ? `${width} × ${height}` : null, bytes ? (bytes < 1e6 ? `${Math.ceil(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`) : null, taken ? taken.slice(0, 10) : null].filter(Boolean).join(" · ");
+  return [width && height ? `${width}\u00a0×\u00a0${height}` : null, bytes ? (bytes < 1e6 ? `${Math.ceil(bytes / 1000)}\u00a0kB` : `${(bytes / 1e6).toFixed(1)}\u00a0MB`) : null, taken ? taken.slice(0, 10).replaceAll("-", "\u2011") : null].filter(Boolean).join(" · ");
 }
 
 async function decide(choices) {

@@ -31,6 +31,7 @@ export function mapSection(info) {
     else if (event.key === "+" || event.key === "=") map.zoom(1.25);
     else if (event.key === "-") map.zoom(0.8);
     else if (event.key === "0") map.showAll();
+    else if (event.key === "Enter") map.chooseShown();
     else if (event.key === "l" || event.key === "L") lassoing(!map.isLassoing);
     else return;
     event.preventDefault();
@@ -52,7 +53,7 @@ export function mapSection(info) {
           axes.update(said.columns, columns);
           const sample = said.n_points < said.n_items ? `${count(said.n_points)} of ${count(said.n_items)} items` : plural(said.n_points, "item");
           words.textContent = `${sample}; across: ${said.axes[0]}, up: ${said.axes[1]}. Drag to move, wheel to zoom.`;
-          canvas.setAttribute("aria-label", `Map of ${sample}. Arrow keys move it, plus and minus zoom, L draws a lasso.`);
+          canvas.setAttribute("aria-label", `Map of ${sample}. Arrow keys move it, plus and minus zoom, Enter lists the items that are shown, L draws a lasso.`);
           drawLegend(legend, said.classes, map);
         }
         const lasso = query.get("lasso");
@@ -240,6 +241,13 @@ class PointMap {
     if (this.isLassoing && this.lasso.length > 2) this.onLasso(this.lasso);
   }
 
+  /** A lasso around what the canvas shows, for those who have no pointer. */
+  chooseShown() {
+    if (!this.view) return;
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    this.onLasso([[0, 0], [width, 0], [width, height], [0, height]].map((corner) => this.place(...corner)));
+  }
+
   highlight(number) {
     this.alone = number;
     this.draw();
@@ -248,19 +256,11 @@ class PointMap {
   /** Mark the points inside a lasso, and return their ids. */
   circle(corners) {
     this.lasso = corners;
-    const { n, x, y, ids } = this.points;
-    const found = [];
-    this.inside = corners.length ? new Uint8Array(n ?? 0) : null;
-    if (corners.length > 2) {
-      for (let i = 0; i < n; i += 1) {
-        if (isInside(x[i], y[i], corners)) {
-          this.inside[i] = 1;
-          found.push(ids[i]);
-        }
-      }
-    }
+    const chosen = corners.length > 2 ? inPolygon(corners, this.points) : [];
+    this.inside = corners.length ? new Uint8Array(this.points.n) : null;
+    for (const p of chosen) this.inside[p] = 1;
     this.draw();
-    return found;
+    return chosen.map((p) => this.points.ids[p]);
   }
 
   soon() {
@@ -328,12 +328,20 @@ function shade(...colour) {
   return (0xff000000 | (b << 16) | (g << 8) | r) >>> 0;
 }
 
-function isInside(x, y, corners) {
-  let inside = false;
-  for (let i = 0, j = corners.length - 1; i < corners.length; j = i, i += 1) {
-    const [ax, ay] = corners[i];
-    const [bx, by] = corners[j];
-    if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) inside = !inside;
+/** Numbers of the points inside a polygon; points outside its box are told at once. */
+function inPolygon(corners, { n, x, y }) {
+  const px = Float64Array.from(corners, (one) => one[0]);
+  const py = Float64Array.from(corners, (one) => one[1]);
+  const [left, right, low, high] = [Math.min(...px), Math.max(...px), Math.min(...py), Math.max(...py)];
+  const found = [];
+  for (let p = 0; p < n; p += 1) {
+    const [u, v] = [x[p], y[p]];
+    if (u < left || u > right || v < low || v > high) continue;
+    let inside = false;
+    for (let i = 0, j = px.length - 1; i < px.length; j = i, i += 1) {
+      if (py[i] > v !== py[j] > v && u < ((px[j] - px[i]) * (v - py[i])) / (py[j] - py[i]) + px[i]) inside = !inside;
+    }
+    if (inside) found.push(p);
   }
-  return inside;
+  return found;
 }

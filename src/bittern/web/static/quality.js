@@ -1,12 +1,13 @@
 // Quality: the distribution of average precision, the worst queries, confusions, and one query.
 
 import { get } from "./api.js";
+import { cellName, picker, taskPicker } from "./cells.js";
 import { histogram, matrix, percent, shares } from "./charts.js";
-import { score } from "./compare.js";
 import { chart, count, empty, failure, h, plural, put, say } from "./dom.js";
 import { about } from "./item.js";
+import { score } from "./score.js";
 import { address, go } from "./state.js";
-import { bandList, gallery, picture, shortName, shown, walkable } from "./tiles.js";
+import { bandList, gallery, judged, picture, shortName, shown, walkable } from "./tiles.js";
 
 const PAGE = 8;
 
@@ -24,19 +25,20 @@ export function mount(root, info) {
 }
 
 async function overview(info, query, signal) {
-  const found = await get("/view/quality", { cell: query.get("cell") }, { signal });
+  const found = await get("/view/quality", partOf(query), { signal });
   const n = found.histogram.length;
   const bin = query.get("bin") === null ? null : Number(query.get("bin"));
   const name = (i) => `${found.metric} ${(i / n).toFixed(2)} to ${((i + 1) / n).toFixed(2)}`;
-  const lead = `${plural(found.n_queries, "query", "queries")}${found.n_items ? `, each against ${count(found.n_items)} items` : ""}${found.n_undefined ? `; ${count(found.n_undefined)} have nothing relevant and no value` : ""}.`;
+  const lead = `${plural(found.n_queries, "query", "queries")}${found.n_items ? `, each against ${plural(found.n_items, "item")}` : ""}${found.n_undefined ? `; ${count(found.n_undefined)} have nothing relevant and no value` : ""}.`;
   say(lead);
   const listed = h("section", { "aria-label": "Queries" });
   const parts = [
-    cells(found, query),
+    pickers(found, query),
     h("div", { class: "two" },
       h("section", { "aria-label": "Distribution" }, h("h2", {}, `How ${found.metric === "ap" ? "average precision" : found.metric} is distributed`), h("p", { class: "lead" }, lead), found.mean === null ? null : score({ ap: found.mean, low: found.low, high: found.high }, "Mean"), histogram({ counts: found.histogram, label: "Queries by value", chosen: bin, name, onChoose: (i) => go({ bin: bin === i ? null : i, of: null, as: null }) }), h("div", { class: "scale" }, h("span", {}, "0"), h("span", {}, "click a bar to see its queries"), h("span", {}, "1"))),
-      found.by_class?.length ? classSection(found) : info.kind === "collection" ? confusionSection(query, signal) : null),
+      h("div", { class: "page" }, found.by_class?.length ? classSection(found) : null, confusionSection(query, signal))),
     listed,
+    info.kind === "experiment" ? h("p", { class: "hint" }, "Records keep counts and values, not codes; to search items, look at their bits or find duplicates, open a collection.") : null,
   ];
   const of = query.get("of");
   if (of !== null) await showConfused(listed, query, signal);
@@ -44,11 +46,15 @@ async function overview(info, query, signal) {
   return parts;
 }
 
-function cells(found, query) {
+/** The cell and the task of an experiment; a collection has neither. */
+function partOf(query) {
+  return { cell: query.get("cell"), task: query.get("task") };
+}
+
+function pickers(found, query) {
   if (!found.cells.length) return null;
-  const select = h("select", { id: "cell", change: () => go({ cell: select.value, bin: null, item: null }) }, found.cells.map((one) => h("option", { value: one.number }, `${one.method}${one.n_bits ? `, ${one.n_bits} bits` : ""}, run ${one.run}`)));
-  select.value = String(found.cell);
-  return h("div", { class: "ask inline" }, h("label", { for: "cell" }, "Method, length and run"), select);
+  const choices = found.cells.map((one) => [one.number, `${cellName(one)}, run ${one.run}`]);
+  return h("div", { class: "row tools" }, taskPicker(found.tasks, query), picker("cell", "Method, length and run", choices, found.cell, (cell) => go({ cell, bin: null, item: null, of: null, as: null })));
 }
 
 function classSection(found) {
@@ -58,16 +64,25 @@ function classSection(found) {
 
 function confusionSection(query, signal) {
   const box = h("div", {}, h("p", { class: "lead" }, "Counting …"));
-  get("/view/quality/confusion", {}, { signal }).then((found) => {
+  get("/view/quality/confusion", partOf(query), { signal }).then((found) => {
+    if (found.note) {
+      box.replaceChildren(h("p", { class: "hint" }, found.note));
+      return;
+    }
     const names = found.classes.map((one) => one.name);
     const numbers = found.classes.map((one) => String(one.number));
     const at = [numbers.indexOf(query.get("of")), numbers.indexOf(query.get("as"))];
     const more = found.n_classes > names.length ? ` The ${names.length} most frequent of ${found.n_classes} classes.` : "";
     box.replaceChildren(
-      h("p", { class: "lead" }, `Rows: the class of ${plural(found.n_queries, "query", "queries")}. Columns: the classes of their ${found.cutoff} nearest items, in expectation over ties.${more} Click a cell to see.`),
+      h("p", { class: "lead" }, `${confusionLead(found)}${more} Click a cell to see.`),
       matrix({ names, values: found.shares, caption: "Which classes are confused with which", chosen: at, title: (i, j) => `${names[i]} → ${names[j]}: ${percent(found.shares[i][j])}`, onChoose: (i, j) => go({ of: numbers[i], as: numbers[j], bin: null }) }));
   }).catch((error) => { if (error.name !== "AbortError") box.replaceChildren(failure(error)); });
   return h("section", { "aria-label": "Confusions" }, h("h2", {}, "Which classes are confused"), box);
+}
+
+function confusionLead(found) {
+  if (found.cutoff) return `Rows: the class of ${plural(found.n_queries, "query", "queries")}. Columns: the classes of their ${found.cutoff} nearest items, in expectation over ties.`;
+  return `Rows: the class of the ${plural(found.n_queries, "query", "queries")} whose neighbours are recorded, too few for a verdict. Columns: the classes of their ${found.n_nearest} nearest items, tied ones in the order of the dataset.`;
 }
 
 async function showQueries(section, query, bin, n, signal) {
@@ -75,7 +90,7 @@ async function showQueries(section, query, bin, n, signal) {
   const list = h("div", {});
   const more = h("p", {});
   const load = async (skip) => {
-    const found = await get("/view/quality/queries", { cell: query.get("cell"), ...range, skip, n: PAGE }, { signal });
+    const found = await get("/view/quality/queries", { ...partOf(query), ...range, skip, n: PAGE }, { signal });
     list.append(...found.queries.map((one) => queryRow(one, query)));
     more.replaceChildren();
     const left = found.n_queries - skip - found.queries.length;
@@ -88,7 +103,7 @@ async function showQueries(section, query, bin, n, signal) {
 }
 
 async function showConfused(section, query, signal) {
-  const found = await get("/view/quality/confused", { of: query.get("of"), as: query.get("as") }, { signal });
+  const found = await get("/view/quality/confused", { ...partOf(query), of: query.get("of"), as: query.get("as") }, { signal });
   section.append(h("h2", {}, `${plural(found.n_queries, "query", "queries")} with neighbours of the other class`), h("p", {}, h("button", { type: "button", click: () => go({ of: null, as: null }) }, "Back to the worst queries")));
   section.append(...(found.queries.length ? found.queries.map((one) => queryRow(one, query, `${percent(one.share)} of the nearest`)) : [empty("These classes are not confused")]));
 }
@@ -97,12 +112,8 @@ function key(kind, sign, words) {
   return h("span", { class: `key ${kind}` }, h("b", { "aria-hidden": "true" }, sign), words);
 }
 
-function judged(item) {
-  return item.marked ? { class: "good", text: "relevant", sign: "✓" } : { class: "bad", text: "not relevant", sign: "✗" };
-}
-
 function queryRow(one, query, more = null) {
-  const here = address("quality", { item: one.query.id, cell: query.get("cell") });
+  const here = address("quality", { item: one.query.id, ...partOf(query) });
   const value = one.ap === null ? "no value" : one.ap.toFixed(3);
   const name = h("a", { class: "query", href: here, "aria-label": `Query ${one.query.title}, ${value}` }, picture(one.query, 160), h("span", {}, one.query.label ?? shortName(one.query)), h("strong", {}, value), one.low !== null && one.low !== undefined ? h("span", { class: "count" }, `${one.low.toFixed(3)} – ${one.high.toFixed(3)}`) : null, more && h("span", { class: "count" }, more));
   const items = one.items.length ? gallery(one.items, { mark: judged, note: (item) => shown(item.distance), href: (item) => (item.code ? address("search", { item: item.id }) : here) }) : h("p", { class: "hint" }, "The neighbours of this query were not recorded; its counts are.");
@@ -110,11 +121,11 @@ function queryRow(one, query, more = null) {
 }
 
 async function oneQuery(info, query, signal) {
-  const cell = query.get("cell");
-  const found = await get("/view/quality/query", { item: query.get("item"), cell, radius: query.get("radius") }, { signal });
+  const part = partOf(query);
+  const found = await get("/view/quality/query", { item: query.get("item"), ...part, radius: query.get("radius") }, { signal });
   say(`Query ${found.query.title}`);
   const isCollection = info.kind === "collection";
-  const back = h("p", {}, h("a", { href: address("quality", { cell }) }, "← All queries"));
+  const back = h("p", {}, h("a", { href: address("quality", part) }, "← All queries"));
   const head = h("section", { class: "query-head", "aria-label": "Query" }, h("figure", { class: "asked" }, picture(found.query, 320), h("figcaption", {}, shortName(found.query), found.query.label ? h("span", { class: "chip" }, found.query.label) : null)), h("div", {}, score(found.score), found.n_relevant === null ? null : h("p", {}, `${plural(found.n_relevant, "item")} relevant.`), found.chart ? curves(found) : h("p", { class: "hint" }, "Counts by distance were not recorded for this ranking."), isCollection ? h("p", {}, h("a", { href: address("search", { item: found.query.id }) }, "Search for it")) : null));
   const options = { mark: judged, href: (item) => (isCollection ? address("quality", { item: item.id }) : null), actions: (item) => (isCollection ? [about(item)] : []), more: isCollection ? (band, n) => get("/view/band", { item: found.query.id, distance: band.distance, skip: n }).then((more) => ({ items: more.items.map((item) => ({ ...item, marked: item.label === found.query.label })) })) : null };
   if (!isCollection) delete options.href;

@@ -56,10 +56,13 @@ function byDistance(found, query, info) {
     const next = at + 1 < found.histogram.length ? `; radius ${at + 1} would bring ${count(found.histogram[at + 1])} more` : "";
     return `Radius ${at}: ${plural(reached[at], "item")} of ${count(found.n_items)}${next}`;
   };
+  if (!found.n_items) {
+    say("Nothing to find");
+    return [empty("Nothing to find", "No item meets the filter.")];
+  }
   say(words(found.radius));
   const control = slider({ counts: found.histogram, radius: found.radius, label: "Radius", words, onChoose: (radius) => go({ radius }) });
   const parts = [control, rankPicker(query, info)];
-  if (!found.n_items) return [...parts, empty("Nothing to find", "No item meets the filter.")];
   if (!found.n_within) return [...parts, empty(`Nothing within radius ${found.radius}`, `The nearest item is at distance ${found.histogram.findIndex(Boolean)}.`, h("button", { type: "button", click: () => go({ radius: found.histogram.findIndex(Boolean) }) }, "Go there"))];
   const bands = h("section", { "aria-label": "By Hamming distance" }, found.ranked ? h("h2", {}, "By Hamming distance, exactly") : null, bandList(found.bands, options(query)));
   if (!found.ranked) return [...parts, bands];
@@ -76,7 +79,7 @@ function rankPicker(query, info) {
 function ranked(second, query) {
   const title = RANKINGS[second.kind] ?? second.kind;
   if (second.error) return h("section", { "aria-label": title }, h("h2", {}, title), failure(new Error(second.error)));
-  const note = (item) => `${shown(item.value)} (Hamming ${item.distance})`;
+  const note = (item) => `${shown(item.value)} (Hamming\u00a0${item.distance})`;
   const lead = `${plural(second.n_ranked, "item")} within the radius, ranked a second time${second.items.length < second.n_ranked ? `; the first ${second.items.length}` : ""}.`;
   return h("section", { class: "ranked", "aria-label": title }, h("h2", {}, title), h("p", { class: "lead" }, lead), gallery(second.items, { ...options(query), note }));
 }
@@ -86,7 +89,7 @@ function byExamples(found, query) {
   say(lead);
   const parts = [h("p", { class: "lead" }, lead)];
   if (!found.n_items) return [...parts, empty("Nothing to find", "No other item meets the filter.")];
-  return [...parts, bandList(found.bands, { ...options(query), title: (band) => `Likeness ${shown(band.distance)}`, more: null })];
+  return [...parts, bandList(found.bands, { ...options(query), title: (band) => `Likeness ${shown(band.distance)}`, more: null, isPacked: true })];
 }
 
 function keys(results) {

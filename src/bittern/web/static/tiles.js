@@ -50,7 +50,7 @@ export function glyph(code) {
  * `options.more(band, shown)` returns a promise of {items} when a band is unfolded.
  */
 export function bandList(bands, options = {}) {
-  return h("ol", { class: "bands" }, bands.map((band) => bandOf(band, options)));
+  return h("ol", { class: options.isPacked ? "bands packed" : "bands" }, bands.map((band) => bandOf(band, options)));
 }
 
 function bandOf(band, options) {
@@ -105,6 +105,11 @@ export function walkable(element) {
     faces[Math.min(Math.max(here + step, 0), faces.length - 1)]?.focus();
   });
   return element;
+}
+
+/** How an item that is relevant or not stands out. */
+export function judged(item) {
+  return item.marked ? { class: "good", text: "relevant", sign: "✓" } : { class: "bad", text: "not relevant", sign: "✗" };
 }
 
 export function shown(value) {
