@@ -199,3 +199,12 @@ def test_repr_tells_sizes_and_gains():
         "<TieProfile: 1 queries, 3 distances, gains [0, 1, 2]>"
     )
     assert "3 distinct distances at most" in repr(TieProfile.from_distances([[0.5, 1, 2]], truth))
+
+
+@pytest.mark.parametrize("most", [(1 << 31) - 1, (1 << 32) - 1])
+def test_sums_of_alike_profiles_do_not_wrap_around(most):
+    counts, nothing = np.full((1, 3, 2), most, np.uint32), np.zeros((1, 2), np.int64)
+    one = bt.TieProfile(counts=counts, gains=np.array([0, 1]), unretrieved=nothing)
+    total = one + one
+    np.testing.assert_array_equal(total.counts.astype(np.int64), np.full((1, 3, 2), 2 * most))
+    assert one.counts.max() == most  # it was not added to in place

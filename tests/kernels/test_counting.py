@@ -7,12 +7,15 @@ from hypothesis import strategies as st
 from twins import count_reference as reference
 
 from bittern.kernels import count, registers
-from bittern.kernels.count import avx2, portable
+from bittern.kernels.count import avx2, avx512, portable
 
 # Codes of one word go through either branch of each module.
 RANGES = {"portable": portable.count_ranges, "words": portable.count_ranges_of_words}
 if registers.has_avx2():
     RANGES |= {"avx2": avx2.count_ranges}
+if registers.counts_bits_of_registers():
+    RANGES |= {"avx512": avx512.count_ranges}
+LONGEST = {"avx2": 256, "avx512": 64}  # codes of a kernel, in bits
 
 
 def random_words(rng, n, n_bits):
@@ -28,7 +31,7 @@ def planes_of(words):
 
 def range_kernels_for(n_bits):
     """Every kernel that counts by ranges and takes codes of this length, on this processor."""
-    return [RANGES[name] for name in RANGES if n_bits <= 256 or name != "avx2"]
+    return [RANGES[name] for name in RANGES if n_bits <= LONGEST.get(name, n_bits)]
 
 
 def category_kernels_for(n_bits):
@@ -228,6 +231,26 @@ def test_more_items_than_a_tile_holds(n_bits, n):
         assert added[2, 0].sum() == n
 
 
+@pytest.mark.parametrize("name", RANGES)
+def test_more_equal_items_than_a_short_counter_holds(name):
+    # Runs of equal items, longer than 16 bits count, inside and outside of ranges that differ.
+    rng = np.random.default_rng(6)
+    queries, some = random_words(rng, 4, 64), random_words(rng, 3, 64)
+    some[0] = queries[0]  # its distance is the first counter of all
+    lengths = np.array([140_001, 66_000, 65_537])
+    planes = planes_of(np.repeat(some, lengths, axis=0))
+    starts, stops = np.array([0, 70_000, 141_000, 0]), np.array([66_000, 141_000, 141_000, 271_538])
+    counts, expected = np.zeros((4, 2, 65), np.uint32), np.zeros((4, 2, 65), np.uint32)
+    RANGES[name](queries, planes, starts, stops, counts)
+    ends = np.cumsum(lengths)
+    for q in range(4):
+        for item, first, last in zip(some, ends - lengths, ends, strict=True):
+            inside = max(0, min(last, stops[q]) - max(first, starts[q]))
+            d = slow_distance(queries[q], item)
+            expected[q, :, d] += np.array([last - first - inside, inside], np.uint32)
+    np.testing.assert_array_equal(counts, expected)
+
+
 @pytest.mark.parametrize("n_bits", [1, 64, 65, 130])
 @pytest.mark.parametrize("value", [False, True])
 def test_the_nearest_and_the_farthest_distance_have_a_place(n_bits, value):
@@ -291,8 +314,11 @@ def test_a_processor_without_avx2_gets_the_portable_kernels(monkeypatch):
     monkeypatch.setattr(registers, "_processor_has", lambda feature: True)
     assert count.kernels_for(4, most_words=4) is avx2
     assert count.kernels_for(5, most_words=4) is portable
+    assert count.range_kernels_for(1) is avx512
+    assert count.range_kernels_for(2) is avx2
     monkeypatch.setattr(registers.config, "CPU_NAME", "generic")
     assert not registers.has_avx2()
+    assert count.range_kernels_for(1) is portable
     assert count.kernels_for(1, most_words=4) is portable
     monkeypatch.setattr(registers.config, "CPU_NAME", None)
     monkeypatch.setattr(registers.platform, "machine", lambda: "aarch64")

@@ -177,3 +177,38 @@ def test_a_flipped_byte_is_found(files, run_cli, fail_cli):
 def test_wrong_options_say_so(files, run_cli, fail_cli, words, message):
     run_cli("shards", "create", "db", "--from", "database.npz")
     assert message in fail_cli("evaluate", "queries.npz", *words)
+
+
+def test_near_duplicates_over_shards_are_those_of_one_piece(files, run_cli, fail_cli):
+    database = bt.Codes.load("database.npz")
+    ids = 7 * np.arange(len(database))
+    bt.scale.Shards.create("db", database, ids=ids, shard_size=100)
+    expected = []
+    for number, rows in enumerate(bt.index.groups_within(database, 1), start=1):
+        away = np.bitwise_count(database.words[rows, 0] ^ database.words[rows[0], 0]).tolist()
+        order = sorted(range(len(rows)), key=lambda i: (i > 0, away[i], i))
+        expected += [(number, i == 0, away[i], str(ids[rows[i]])) for i in order]
+    words = ("duplicates", "--shards", "db", "--radius", "1")
+    found = json.loads(run_cli(*words, "--format", "json", "--page", "page.html"))
+    named = ("group", "keep", "distance", "name")
+    assert [tuple(row[key] for key in named) for row in found] == expected
+    assert len(expected) > 100 and expected[-1][0] > 5  # not vacuous
+    table = run_cli(*words, "--keep", "first").splitlines()
+    assert "among 280 items, within 1 bits of codes;" in table[0]
+    assert table[1].split() == list(named)
+    assert "no image" in (files / "page.html").read_text(encoding="utf-8")
+    connected = run_cli(*words, "--link", "connected", "--format", "csv")
+    assert connected.count("\n") - 1 == sum(
+        map(len, bt.index.groups_within(database, 1, link="connected"))
+    )
+    for more, message in {
+        ("duplicates", "--shards", "db"): "give --radius",
+        ("duplicates", "--shards", "db", "--radius", "9"): "between 0 and 8",
+        ("duplicates", "--shards", "nowhere", "--radius", "1"): "is not a sharded database",
+        (*words, "--keep", "largest"): "--keep is for images",
+        (*words, "--against", "db"): "--against is for images",
+        ("duplicates", "photos", "--shards", "db", "--radius", "1"): "PLACE is for images",
+        ("duplicates",): "give a folder of images",
+        ("duplicates", "photos", "--processes", "2"): "or --shards",
+    }.items():
+        assert message in fail_cli(*more)

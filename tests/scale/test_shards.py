@@ -134,6 +134,27 @@ def test_an_evaluation_that_was_stopped_goes_on(tmp_path, data, asked, monkeypat
     assert not (tmp_path / "partial").exists()
 
 
+@pytest.mark.parametrize("n_shards", [1, 2, 5, 7, 8, 13])
+def test_the_shape_of_a_sum_does_not_depend_on_which_shard_is_done_first(n_shards):
+    class Term(str):  # says how it was added up
+        def __add__(self, other):
+            return Term(f"({self}{other})")
+
+    rng = np.random.default_rng(n_shards)
+    orders = [np.arange(n_shards), *(rng.permutation(n_shards) for _ in range(5))]
+    found = set()
+    for order in orders:
+        total = evaluating._Sum(n_shards)
+        for place in order[:-1].tolist():
+            total.add(place, Term("abcdefghijklm"[place]))
+            assert total.whole is None
+        total.add(int(order[-1]), Term("abcdefghijklm"[order[-1]]))
+        found.add(total.whole)
+    assert len(found) == 1
+    if n_shards == 5:
+        assert found == {"(((ab)(cd))e)"}
+
+
 def test_partial_sums_of_other_queries_are_not_used(tmp_path, data, asked, monkeypatch):
     shards = made(tmp_path / "db", data)
     monkeypatch.setattr(evaluating._Partial, "remove", lambda self: None)

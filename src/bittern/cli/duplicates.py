@@ -14,6 +14,7 @@ from typer import echo
 
 from bittern.cli.app import app, check_outputs, handle_interrupt
 from bittern.cli.features import OnBroken, OnError
+from bittern.cli.sharded import Dask, Processes, executor_for
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class KeepName(StrEnum):
 
 @app.command()
 def duplicates(
-    place: Annotated[str, typer.Argument(help="A folder of images or a collection.")],
+    place: Annotated[str | None, typer.Argument(help="A folder of images or a collection.")] = None,
     against: Annotated[
         str | None,
         typer.Option(
@@ -92,42 +93,103 @@ def duplicates(
         Path | None, typer.Option(help="Also write an .html page that shows the images.")
     ] = None,
     on_error: OnBroken = OnError.stop,
+    shards: Annotated[
+        Path | None, typer.Option(help="Compare the codes of a sharded database instead.")
+    ] = None,
+    processes: Processes = None,
+    dask: Dask = None,
 ) -> None:
     """Find near-duplicates among images, and which to keep; with --against, leaks.
 
     All pairs of codes within the radius are found, exactly. Nothing is deleted.
     """
-    from bittern.store.duplicates import duplicates as find_duplicates
-    from bittern.store.duplicates import leaks
-
     check_outputs(page, known)
     if known is not None and known.suffix != ".npz":
         raise InputError(f"{known}: must end in .npz.")
     skip = on_error is OnError.skip
-    found: Duplicates | Leaks
+    of_groups: dict[str, Any] = {"--keep": keep, "--known": known, "--least-quality": least_quality}
     with handle_interrupt():
-        if against is None:
-            found = find_duplicates(
-                place,
-                radius=radius,
-                hasher=hasher,
-                link=link.value,
-                keep=None if keep is None else keep.value,
-                least_quality=least_quality,
-                known=known,
-                skip_broken=skip,
-            )
-        elif keep is not None or known is not None or least_quality:
+        if shards is not None:
+            of_groups["--keep"] = None if keep is KeepName.first else keep
+            others = {"PLACE": place, "--against": against, "--hasher": hasher, **of_groups}
+            _check_unused({**others, "--on-error": skip})
+            found: Duplicates | Leaks = _of_shards(shards, radius, link, processes, dask)
+        elif place is None or processes is not None or dask is not None:
             raise InputError(
-                "duplicates: --against lists pairs; leave out --keep, --known and --least-quality."
+                "duplicates: give a folder of images or a collection; or --shards, which "
+                "--processes and --dask are for."
             )
+        elif against is None:
+            found = _of_place(place, radius, hasher, link, of_groups, skip)
         else:
-            found = leaks(place, against, radius=radius, hasher=hasher, skip_broken=skip)
+            found = _of_two_places(place, against, radius, hasher, of_groups, skip)
     _show(found, format)
     if page is not None:
         from bittern.report.duplicates_page import write_duplicates_page
 
         write_duplicates_page(found, page)
+
+
+def _check_unused(of_images: dict[str, object]) -> None:
+    """Raise InputError if an option would be ignored."""
+    for option, value in of_images.items():
+        if value:
+            raise InputError(
+                f"duplicates: {option} is for images and collections; leave it out beside --shards."
+            )
+
+
+def _of_shards(
+    shards: Path, radius: int | None, link: LinkName, processes: int | None, dask: str | None
+) -> Duplicates:
+    from bittern.scale import Shards
+    from bittern.store.duplicates import shard_duplicates
+
+    opened = Shards.open(shards)
+    if radius is None:
+        raise InputError(f"{shards}: give --radius, the most bits in which two codes differ.")
+    with executor_for(processes, dask) as executor:
+        return shard_duplicates(opened, radius=radius, link=link.value, executor=executor)
+
+
+def _of_place(
+    place: str,
+    radius: int | None,
+    hasher: str | None,
+    link: LinkName,
+    of_groups: dict[str, Any],
+    skip: bool,
+) -> Duplicates:
+    from bittern.store.duplicates import duplicates as find_duplicates
+
+    keep = of_groups["--keep"]
+    return find_duplicates(
+        place,
+        radius=radius,
+        hasher=hasher,
+        link=link.value,
+        keep=None if keep is None else keep.value,
+        least_quality=of_groups["--least-quality"],
+        known=of_groups["--known"],
+        skip_broken=skip,
+    )
+
+
+def _of_two_places(
+    place: str,
+    against: str,
+    radius: int | None,
+    hasher: str | None,
+    of_groups: dict[str, Any],
+    skip: bool,
+) -> Leaks:
+    from bittern.store.duplicates import leaks
+
+    if any(value for value in of_groups.values()):
+        raise InputError(
+            "duplicates: --against lists pairs; leave out --keep, --known and --least-quality."
+        )
+    return leaks(place, against, radius=radius, hasher=hasher, skip_broken=skip)
 
 
 def _show(found: Duplicates | Leaks, format: DuplicateFormat) -> None:

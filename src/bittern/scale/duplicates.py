@@ -38,6 +38,26 @@ def duplicates(
     with the ids of the shards, or else positions in the whole database.  Each task compares two
     shards, or one with itself; only codes that have a near one come together.
     """
+    found = near_groups(shards, radius, link=link, executor=executor)
+    return [group.ids for group in found]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NearGroup:
+    """Ids of a group of near codes, ascending, and how far each code is from that of the first."""
+
+    ids: Rows
+    distances: NDArray[np.int64]
+
+
+def near_groups(
+    shards: str | os.PathLike[str] | Shards,
+    radius: int,
+    *,
+    link: Link = "complete",
+    executor: Executor | None = None,
+) -> list[NearGroup]:
+    """The groups of :func:`duplicates`, with distances."""
     opened, run = Shards.open(shards), Runner(executor)
     if "codes" not in opened.parts or opened.n_bits is None:
         raise InputError(f"{opened.folder}: its shards have no codes to compare.")
@@ -50,7 +70,10 @@ def duplicates(
         work[name] = a.n * (a.n - 1) // 2 if a is b else a.n * b.n
     found = [near for _, near in run(_compare, tasks, "compare", work)]
     rows, near, codes = _together(found, opened.n_bits, radius)
-    return [_ids(opened, rows[group]) for group in near.groups(codes, link)]
+    return [
+        NearGroup(_ids(opened, rows[group]), _distances_from_first(codes.words[group]))
+        for group in near.groups(codes, link)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +150,7 @@ def _ids(shards: Shards, rows: Rows) -> Rows:
         for owner in np.unique(owners).tolist()
     ]
     return np.concatenate(parts).astype(np.int64)
+
+
+def _distances_from_first(words: Words) -> NDArray[np.int64]:
+    return np.bitwise_count(words ^ words[0]).sum(axis=1, dtype=np.int64)

@@ -58,22 +58,21 @@ def profile(
     check_type(queries, Codes, "scale: queries")
     opened = check_codes(Shards.open(shards), queries)
     truth = truth_of(relevance, opened, len(queries)).prepare(opened, run := Runner(executor))
-    kept = _Partial.of(partial, queries, truth)
-    total: TieProfile | None = None
+    kept, total = _Partial.of(partial, queries, truth), _Sum(len(opened))
+    places = {shard.name: place for place, shard in enumerate(opened)}
     tasks: dict[str, Task] = {}
     for shard in opened:
         if (found := kept.load(shard)) is not None:
-            total = found if total is None else total + found
+            total.add(places[shard.name], found)
         else:
             tasks[shard.name] = queries, shard, truth.part(shard), run.n_threads
-    by_name = {shard.name: shard for shard in opened}
     for name, counted in run(_profile_of, tasks, "count", pairs_of(queries, opened)):
-        kept.save(by_name[name], counted)
-        total = counted if total is None else total + counted
+        kept.save(opened.shards[places[name]], counted)
+        total.add(places[name], counted)
     kept.remove()
-    if total is None:
+    if total.whole is None:
         raise InputError(f"{opened.folder}: has no shards.")
-    return total
+    return total.whole
 
 
 def check_codes(shards: Shards, queries: Codes) -> Shards:
@@ -117,6 +116,34 @@ def _profile_of(task: Task) -> TieProfile:
     except BitternError as error:
         raise type(error)(f"shard {shard.name}: {error}") from None
     return TieProfile(counts=counted.counts, gains=counted.gains, unretrieved=counted.unretrieved)
+
+
+class _Sum:
+    """Profiles of shards added up as a tree.
+
+    Two neighbours are added as soon as both are there, then the sum and its neighbour, and so on.
+    So the shape of the sum depends on the number of shards alone, not on which is done first, and
+    few profiles are held at a time if shards are done roughly in order.
+    """
+
+    def __init__(self, n_shards: int) -> None:
+        self.n_shards = n_shards
+        self.whole: TieProfile | None = None  # when all are there
+        self._waiting: dict[tuple[int, int], TieProfile] = {}  # by level and place
+
+    def add(self, place: int, counted: TieProfile) -> None:
+        """Take the profile of a shard, by its place among all of them."""
+        level, width = 0, self.n_shards
+        while width > 1:
+            neighbour = place ^ 1
+            if neighbour < width:  # the last of an odd number goes up alone
+                if (level, neighbour) not in self._waiting:
+                    self._waiting[level, place] = counted
+                    return
+                other = self._waiting.pop((level, neighbour))
+                counted = counted + other if place < neighbour else other + counted
+            level, place, width = level + 1, place // 2, -(-width // 2)
+        self.whole = counted
 
 
 class _Partial:

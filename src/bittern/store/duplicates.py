@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +22,8 @@ from bittern.features.pdq import PDQ
 from bittern.index.near_codes import LINKS, Link, NearCodes
 from bittern.index.pairs import Rows, pairs_within
 from bittern.progress import track
+from bittern.scale.duplicates import near_groups
+from bittern.scale.shards import Shards
 from bittern.store.coded_images import CodedImages, Place, read_coded
 from bittern.store.known_pairs import read_known, write_known
 
@@ -179,6 +182,28 @@ def leaks(
     )
     skipped = (*items.skipped, *others.skipped)
     return Leaks(pairs, len(items), len(others), items.hash_name, radius, skipped)
+
+
+def shard_duplicates(
+    shards: Place | Shards,
+    *,
+    radius: int,
+    link: Link = "complete",
+    executor: Executor | None = None,
+) -> Duplicates:
+    """Groups of near codes of a sharded database, by id; each begins with its lowest id."""
+    opened = Shards.open(shards)
+    radius = check_count(radius, "duplicates: radius", least=0, most=opened.n_bits)
+    groups = near_groups(opened, radius, link=link, executor=executor)
+    listed = tuple(
+        tuple(
+            DuplicateItem(str(group.ids[i]), None, int(group.distances[i]))
+            for i in np.lexsort((group.ids, group.distances, group.ids != group.ids[0])).tolist()
+        )
+        for group in groups
+    )
+    hash_name = str(opened.made_by.get("hasher", "codes"))
+    return Duplicates(listed, opened.n_items, hash_name, radius)
 
 
 def rank_group(items: CodedImages, rows: Rows, keep: Keep | None = None) -> Group:

@@ -28,7 +28,7 @@ def count_ranges(
     tiles: NDArray[np.uint8] | None = None,
 ) -> None:
     """Add to ``counts[q, v, d]``: items at distance d; v is 1 in ``starts[q]:stops[q]``, else 0."""
-    kernels = kernels_for(len(planes), most_words=AVX2_WORDS)
+    kernels = range_kernels_for(len(planes))
     more = () if tiles is None else (tiles,)
     kernels.count_ranges(queries, planes, starts, stops, counts, *more)
 
@@ -59,9 +59,21 @@ def count_categories(
 
 def tiles_for(planes: NDArray[np.uint64], *, by_category: bool = False) -> Any:
     """What the kernels make of the planes, for all calls with them to share; None if nothing."""
-    kernels = kernels_for(len(planes), most_words=1 if by_category else AVX2_WORDS)
+    n_words = len(planes)
+    kernels = kernels_for(n_words, most_words=1) if by_category else range_kernels_for(n_words)
     tiles_of = getattr(kernels, "tiles_of", None)
     return None if tiles_of is None else tiles_of(planes)
+
+
+def range_kernels_for(n_words: int) -> ModuleType:
+    """The kernels that count by ranges: for codes of one word, those for AVX-512 if there is it."""
+    from bittern.kernels.registers import counts_bits_of_registers
+
+    if n_words == 1 and counts_bits_of_registers():
+        from bittern.kernels.count import avx512
+
+        return avx512
+    return kernels_for(n_words, most_words=AVX2_WORDS)
 
 
 def kernels_for(n_words: int, most_words: int) -> ModuleType:
