@@ -156,6 +156,8 @@ def read_vectors(path: str | os.PathLike[str], *, key: str | None = None) -> Vec
     else:
         chosen = table.vectors(key, "--key ")
         vectors, used = chosen.read(), chosen.parts
+    if vectors.dtype.kind not in "biuf":
+        raise FileError(f"{path}: vectors must be numbers, and none may be missing.")
     if 0 in vectors.shape:
         raise FileError(f"{path}: has no vectors; their array has shape {vectors.shape}.")
     return VectorFile(Path(path), vectors, RowTable(table, vectors.shape[0], used))

@@ -1,11 +1,12 @@
 """Read and write a collection for a long time; its memory and its latencies must stay flat.
 
     scripts/soak --minutes 60 --figure soak.svg
+    scripts/soak --minutes 60 --subject service --figure soak-service.svg
 
 The collection keeps its size: what is added is deleted later.  Every answer is compared with brute
 force.  Each line of the table is a slice of time: operations, the median and the 99th percentile of
-their milliseconds, the memory of the process, and the size of the file.  A subject is anything with
-the methods of Subject; a service is one more class in SUBJECTS.
+their milliseconds, the memory of the process (of a service: of its processes, without what they
+share), and the size of the files.  A subject is anything with the methods of Subject.
 """
 
 import argparse
@@ -65,12 +66,23 @@ class Subject:
         """Close it."""
         self.collection.close()
 
+    def memory(self):
+        """Bytes of memory that this process has now."""
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
     def size(self):
         """Bytes on disk."""
         return sum(p.stat().st_size for p in self.path.parent.iterdir())
 
 
-SUBJECTS = {"collection": Subject}
+def _service(folder):
+    from serving import ServedCollection
+
+    return ServedCollection(folder)
+
+
+SUBJECTS = {"collection": Subject, "service": _service}
 
 
 class Model:
@@ -115,7 +127,7 @@ def soak(subject, minutes, seed=0):
             times[kind].append(1000 * (time.perf_counter() - started))
         subject.reopen()
         rows.append(
-            ((end - begin) / 60, *_summary(times), memory() / 2**20, subject.size() / 2**20)
+            ((end - begin) / 60, *_summary(times), subject.memory() / 2**20, subject.size() / 2**20)
         )
     subject.close()
     return rows
@@ -144,12 +156,6 @@ def _summary(times):
         np.percentile(times[kind] or [np.nan], q) for kind in ("read", "write") for q in (50, 99)
     ]
     return n, *parts
-
-
-def memory():
-    """Bytes of memory that this process has now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def draw_figure(rows, path):

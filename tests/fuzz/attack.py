@@ -1,6 +1,7 @@
 """Damage files and read them, in workers with limits of time and memory; a table of what happened.
 
-    scripts/fuzz --minutes 10                    all kinds of files, in turn
+    scripts/fuzz --minutes 10                    all kinds of files, the same time for each
+    scripts/fuzz --minutes 60 --total fuzz.json  goes on where the last run with this file ended
     scripts/fuzz --minutes 1 --format collection
     scripts/fuzz --trial "profile" 17            one trial in this process, with its traceback
 
@@ -16,155 +17,223 @@ import contextlib
 import json
 import os
 import re
-import resource
-import shutil
+import select
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
-import warnings
 from collections import Counter
 from pathlib import Path
 
-LIMIT = 10  # seconds of processor time for one trial
-PATIENCE = 300  # seconds in which a worker must have answered, whatever else the machine does
-MOST_MEMORY = 512 << 20  # bytes that a file of a few kilobytes may take on top
-ADDRESSES = 6 << 30  # bytes of address space, far above what imports take
-LONGEST = 1500  # characters of an error message
-GOOD = ("refused", "accepted", "changed")
-BAD = ("silence", "wrong exception", "crash", "hang", "memory")
-COLUMNS = ("format", "trials", "refused", "accepted", "changed", *BAD)
-MEMORY_ERROR = "not enough memory"
+from trials import BAD, GOOD, LIMIT, Progress, damaged, folder_name, seed_of, work
+
+PATIENCE = 300  # seconds in which a trial must have ended, whatever else the machine does
+SLICE = 1.0  # seconds of processor time for one format, before it is the next one's turn
+MOST = 10_000  # trials of one format in a turn
+LIFE = 200_000  # trials of one worker; libraries may leak a little
+COLUMNS = ("format", "trials", "refused", "accepted", "changed", *BAD, "trials/s")
+MEMORY = Path("/dev/shm")  # a folder in memory, where there is one
 
 
 class Worker:
-    """A process that makes trials until it dies."""
+    """A process that makes trials; after it died, or made many, another takes over."""
 
     def __init__(self, seeds):
-        self.log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the worker)
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--work", str(seeds)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "BITTERN_THREADS": "1"},
-        )  # fmt: skip
-        self._answer(PATIENCE)  # it has imported everything
+        self._seeds, self._process = seeds, None
 
-    def trial(self, name, number):
-        """What became of a trial, and a sentence about it."""
-        before = self._seconds()
-        try:
-            self.process.stdin.write(json.dumps([name, number]) + "\n")
-            self.process.stdin.flush()
-        except OSError:
-            return "crash", self._last_words()
-        answer = self._answer(LIMIT, before)
+    def trials(self, name, first, most, seconds=1e9):
+        """Make trials until one of them ends the worker; counts, findings, processor time."""
+        if self._process is None or self._process.poll() is not None or self._n_trials > LIFE:
+            self.stop()
+            self._start()
+        self._progress.clear()
+        findings, took = [], 0.0
+        order = json.dumps([name, first, most, seconds]) + "\n"
+        with contextlib.suppress(OSError):  # it died meanwhile
+            self._process.stdin.write(order.encode())
+            self._process.stdin.flush()
+        while (answer := self._answer()) is not None:
+            if answer[0] == "done":
+                took = answer[1]
+                break
+            findings.append(tuple(answer[1:]))
+        number, counts = self._progress.now()
         if answer is None:
-            self.process.kill()
-            self.process.wait()
-            return "hang", f"no answer after {LIMIT} s of processor time"
-        if answer == "":
-            self.process.wait()
-            return "crash", f"exit code {self.process.returncode}: {self._last_words()}"
-        return tuple(json.loads(answer))
-
-    @property
-    def is_gone(self):
-        """Whether it has died."""
-        return self.process.poll() is not None
+            findings.append((number, *self._ending()))
+            counts[findings[-1][1]] = counts.get(findings[-1][1], 0) + 1
+        self._n_trials += sum(counts.values())
+        return counts, findings, took
 
     def stop(self):
         """Kill it."""
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.log):
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._log):
             with contextlib.suppress(OSError):  # what was not sent stays unsent
                 stream.close()
+        self._folder.cleanup()
+        self._process = None
 
-    def _answer(self, limit, before=0.0):
-        """A line; '' if it died; None if it took too long."""
-        import select
+    def _start(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="bittern-fuzz-", dir=place())
+        folder = self._folder.name
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the worker)
+        self._progress = Progress(Path(folder, "progress"), is_new=True)
+        self._n_trials, self._rest = 0, b""
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--work", str(self._seeds), folder],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "BITTERN_THREADS": "1",
+                 "TMPDIR": folder, "BITTERN_CACHE": f"{folder}/cache"},
+        )  # fmt: skip
+        if not self._answer():
+            raise RuntimeError(f"the worker does not start: {self._last_words()}")
 
-        end = time.monotonic() + PATIENCE
-        while not select.select([self.process.stdout], [], [], 0.5)[0]:
-            if self._seconds() - before > limit or time.monotonic() > end:
-                return None
-        return self.process.stdout.readline()
+    def _answer(self):
+        """The next line; None if the worker died, or was killed because it did not go on."""
+        before, end = None, 0.0
+        while b"\n" not in self._rest:
+            if select.select([self._process.stdout], [], [], 1)[0]:
+                got = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not got:
+                    self._process.wait()
+                    return None
+                self._rest += got
+            elif (now := self._progress.now()) != before:
+                before, end = now, time.monotonic() + PATIENCE
+            elif time.monotonic() > end:
+                self._process.kill()
+        line, _, self._rest = self._rest.partition(b"\n")
+        return json.loads(line)
 
-    def _seconds(self):
-        """Processor time that it has taken."""
-        try:
-            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        except OSError:
-            return 0.0
+    def _ending(self):
+        code = self._process.returncode
+        if code == -signal.SIGPROF:
+            return "hang", f"no answer after {LIMIT} s of processor time"
+        if code == -signal.SIGKILL:
+            return "hang", f"no answer after {PATIENCE} s"
+        return "crash", f"exit code {code}: {self._last_words()}"
 
     def _last_words(self):
-        self.log.seek(0)
-        return self.log.read()[-300:].decode(errors="replace").strip()
+        self._log.seek(0)
+        return self._log.read()[-300:].decode(errors="replace").strip()
 
 
 class Tally:
-    """Trials by format and outcome, and the distinct findings."""
+    """Trials by format and outcome, and the distinct findings; they can be kept in a file."""
 
-    def __init__(self, findings=None):
-        self.counts = {}
-        self.findings = {}  # what is wrong: the first trial of it
-        self.folder = findings
+    def __init__(self, folder=None, total=None, start=0):
+        self.folder, self.total, self.start = folder, total, start
+        self.counts, self.findings = {}, []  # each a format, a number, an outcome, a sentence
+        if total is not None and total.exists():
+            known = json.loads(total.read_text())
+            self.counts = {name: Counter(one) for name, one in known["formats"].items()}
+            self.findings = [tuple(one) for one in known["findings"]]
 
-    def add(self, name, number, outcome, sentence, seeds):
-        """Count a trial; the first of a kind that ended badly is kept and told."""
-        self.counts.setdefault(name, Counter())[outcome] += 1
-        if outcome in BAD:
-            kind = re.sub(r"0x[0-9a-f]+|\d+", "#", sentence)[:160]
-            if (name, outcome, kind) not in self.findings:
-                self.findings[name, outcome, kind] = (number, sentence)
+    def of(self, name):
+        """The counts of a format, the number of its next trial, and its seconds."""
+        return self.counts.setdefault(name, Counter({"next": self.start}))
+
+    def add(self, name, counts, findings, took, seeds):
+        """Count trials; the first of a kind that ended badly is kept and told."""
+        one = self.of(name)
+        one.update(counts)
+        one["next"] += sum(counts.values())
+        one["seconds"] += took
+        for number, outcome, sentence in findings:
+            is_new = _kind(name, number, outcome, sentence) not in self._kinds()
+            self.findings.append((name, number, outcome, sentence))
+            if is_new:
                 sys.stderr.write(f"{outcome}: {name}, trial {number}: {sentence}\n")
                 if self.folder is not None:
                     _keep(self.folder, name, number, seeds)
 
+    def again(self, worker):
+        """Make the trials that ended badly again, and count how they end now."""
+        was, self.findings = self.findings, []
+        for name, number, outcome, _ in was:
+            counts, findings, _ = worker.trials(name, number, 1)
+            self.counts[name][outcome] -= 1
+            self.counts[name].update(counts)
+            self.findings += [(name, *one) for one in findings]
+
+    def _kinds(self):
+        """The first finding of each kind."""
+        kinds = {}
+        for one in self.findings:
+            kinds.setdefault(_kind(*one), one)
+        return kinds
+
+    def write(self):
+        """Keep all of it in the file."""
+        if self.total is not None:
+            kept = {"formats": self.counts, "findings": self.findings}
+            new = self.total.with_name(self.total.name + ".new")
+            new.write_text(json.dumps(kept, indent=1) + "\n")
+            new.replace(self.total)
+
     def table(self):
         """A Markdown table, with the sum in its last line."""
-        rows = [
-            (name, sum(c.values()), *(c[o] for o in (*GOOD, *BAD)))
-            for name, c in self.counts.items()
-        ]
-        rows.append(("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])))
+        rows = [(name, *_row(one)) for name, one in self.counts.items()]
+        every = Counter()
+        for one in self.counts.values():
+            every.update(one)
+        rows.append(("all", *_row(every)))
         lines = ["| " + " | ".join(COLUMNS) + " |", "|---" + "|---:" * (len(COLUMNS) - 1) + "|"]
-        return "\n".join(
-            [
-                *lines,
-                *(
-                    "| " + " | ".join(f"{v:,}" if isinstance(v, int) else v for v in r) + " |"
-                    for r in rows
-                ),
-            ]
-        )
+        lines += [
+            "| " + " | ".join(f"{v:,}" if isinstance(v, int) else v for v in row) + " |"
+            for row in rows
+        ]
+        return "\n".join(lines)
 
     def listed(self):
-        """The findings, one line each."""
+        """The findings, one line for each kind."""
         return [
             f"{outcome}: {name}, trial {number}: {sentence}"
-            for (name, outcome, _), (number, sentence) in self.findings.items()
+            for name, number, outcome, sentence in self._kinds().values()
         ]
 
 
-def attack(names, seeds, trials, tally, seconds=None, start=0, every=25):
-    """Make ``trials`` of each format, or as many as fit into ``seconds``, in turn."""
-    worker, end, number = Worker(seeds), time.monotonic() + (seconds or 1e9), start
+def _kind(name, number, outcome, sentence):
+    return name, outcome, re.sub(r"0x[0-9a-f]+|\d+", "#", sentence)[:160]
+
+
+def _row(counts):
+    values = [counts[o] for o in (*GOOD, *BAD)]
+    rate = sum(values) / counts["seconds"] if counts["seconds"] else 0.0
+    return sum(values), *values, f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+
+
+def attack(names, seeds, tally, trials=None, seconds=None):
+    """Make ``trials`` of each format, or give all the same time until ``seconds`` are over.
+
+    What ended badly in an earlier run is made again first: it may be mended.
+    """
+    worker, end, written = Worker(seeds), time.monotonic() + (seconds or 1e9), time.monotonic()
+    tally.again(worker)
+    left = dict.fromkeys(names, trials or 10**12)
     try:
-        while time.monotonic() < end and number < start + trials:
-            for name in names:
-                for n in range(number, min(number + every, start + trials)):
-                    if worker.is_gone:
-                        worker.stop()
-                        worker = Worker(seeds)
-                    tally.add(name, n, *worker.trial(name, n), seeds)
-                if time.monotonic() > end:
-                    break
-            number += every
+        while time.monotonic() < end and (open_ := [name for name in names if left[name] > 0]):
+            name = min(open_, key=lambda one: tally.of(one)["seconds"]) if seconds else open_[0]
+            order = tally.of(name)["next"], min(left[name], MOST), SLICE if seconds else 1e9
+            counts, findings, took = worker.trials(name, *order)
+            # A worker that died cannot say what it took; its next turn comes later all the same.
+            tally.add(name, counts, findings, took or SLICE, seeds)
+            left[name] -= sum(counts.values())
+            if time.monotonic() > written + 30:
+                tally.write()
+                written = time.monotonic()
     finally:
         worker.stop()
+        tally.write()
+
+
+def place():
+    """Where files of trials are: in memory, if there is such a folder."""
+    return MEMORY if os.access(MEMORY, os.W_OK) else None
 
 
 def _keep(folder, name, number, seeds):
@@ -172,115 +241,12 @@ def _keep(folder, name, number, seeds):
 
     folder.mkdir(parents=True, exist_ok=True)
     one = formats.FORMATS[name]
-    content, _ = damaged(one, number, seed_of(one, seeds))
-    (folder / file_name(one, number)).write_bytes(content)
+    (folder / file_name(one, number)).write_bytes(damaged(one, number, seed_of(one, seeds)))
 
 
 def file_name(one, number):
     """The name of a finding: the format's, and the number of the trial."""
-    return f"{re.sub('[^a-z0-9]+', '-', one.name.lower()).strip('-')}--{number}{one.ending}"
-
-
-# What a worker does.
-
-
-def seed_of(one, seeds):
-    """The folder with the sound file of a format; it is made if it is missing."""
-    folder = Path(seeds) / re.sub("[^a-z0-9]+", "-", one.name.lower())
-    if not (folder / "made").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        one.make(folder / f"seed{one.ending}")
-        (folder / "made").touch()
-    return folder
-
-
-def damaged(one, number, folder):
-    """The bytes of the damaged file of a trial, and whether its structure was not looked at."""
-    import mutations
-
-    sound = (folder / f"seed{one.ending}").read_bytes()
-    return mutations.mutated(sound, one.inside, mutations.generator(one.name, number))
-
-
-def read_file(one, content, folder, scratch):
-    """The outcome of reading a file, and a sentence."""
-    import formats
-
-    from bittern.errors import BitternError
-
-    shutil.rmtree(scratch, ignore_errors=True)
-    shutil.copytree(folder, scratch)
-    path = scratch / f"seed{one.ending}"
-    path.write_bytes(content)
-    before = _peak(reset=True)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = formats.digest(one.read(path))
-        outcome, sentence = "accepted", found
-    except BitternError as error:
-        outcome, sentence = "refused", str(error)
-        if len(sentence) > LONGEST:
-            outcome, sentence = (
-                "wrong exception",
-                f"a message of {len(sentence)} characters: {sentence[:200]}",
-            )
-    except Exception as error:
-        last = [f for f in traceback.extract_tb(error.__traceback__) if "bittern" in f.filename][
-            -1:
-        ]
-        where = "".join(f"{f.filename.rpartition('bittern/')[2]}:{f.lineno}" for f in last)
-        outcome, sentence = (
-            "wrong exception",
-            f"{where}: {type(error).__name__}: {str(error)[:200]}",
-        )
-    if _peak() - before > MOST_MEMORY:
-        outcome, sentence = "memory", f"{(_peak() - before) >> 20} MB: {sentence[:200]}"
-    return outcome, sentence
-
-
-def _peak(reset=False):
-    """The most memory that this process has had since the last reset."""
-    with contextlib.suppress(OSError):
-        if reset:
-            Path("/proc/self/clear_refs").write_text("5")
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
-    return 0
-
-
-def work(seeds):
-    """Read trials from standard input, and answer each with a line."""
-    import formats
-
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever libraries print goes elsewhere
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    expected = {}
-    print("ready", file=answers, flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        scratch = Path(folder, "trial")
-        for line in sys.stdin:
-            name, number = json.loads(line)
-            one = formats.FORMATS[name]
-            seed = seed_of(one, seeds)
-            if name not in expected:
-                sound = (seed / f"seed{one.ending}").read_bytes()
-                expected[name] = read_file(one, sound, seed, scratch)
-                if expected[name][0] != "accepted":
-                    print(
-                        json.dumps(("wrong exception", f"the seed itself: {expected[name][1]}")),
-                        file=answers,
-                        flush=True,
-                    )
-                    continue
-            content, is_raw = damaged(one, number, seed)
-            outcome, sentence = read_file(one, content, seed, scratch)
-            if outcome == "accepted" and sentence != expected[name][1]:
-                outcome = "silence" if is_raw and one.is_ours else "changed"
-            print(json.dumps((outcome, sentence)), file=answers, flush=True)
+    return f"{folder_name(one)}--{number}{one.ending}"
 
 
 def main():
@@ -291,20 +257,21 @@ def main():
     parser.add_argument("--format", action="append", help="only formats whose name has this in it")
     parser.add_argument("--start", type=int, default=1_000_000, help="number of the first trial")
     parser.add_argument("--findings", type=Path, help="folder for the files that ended badly")
+    parser.add_argument("--total", type=Path, help="file of counts to go on with")
     parser.add_argument("--trial", nargs=2, metavar=("FORMAT", "NUMBER"))
-    parser.add_argument("--work", metavar="FOLDER", help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=2, metavar="FOLDER", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        return work(given.work)
+        return work(*given.work)
     import formats
 
     if given.trial:
         return one_trial(formats.FORMATS[given.trial[0]], int(given.trial[1]))
     names = [n for n in formats.FORMATS if not given.format or any(f in n for f in given.format)]
-    with tempfile.TemporaryDirectory() as seeds:
-        tally = Tally(given.findings)
-        with contextlib.suppress(KeyboardInterrupt):
-            attack(names, seeds, 10**9, tally, 60 * given.minutes, given.start)
+    tally = Tally(given.findings, given.total, given.start)
+    made = tempfile.TemporaryDirectory(prefix="bittern-fuzz-", dir=place())
+    with made as seeds, contextlib.suppress(KeyboardInterrupt):
+        attack(names, seeds, tally, seconds=60 * given.minutes)
     sys.stdout.write("\n".join([tally.table(), *tally.listed()]) + "\n")
     return 1 if tally.findings else 0
 
@@ -313,7 +280,7 @@ def one_trial(one, number):
     with tempfile.TemporaryDirectory() as folder:
         seed = seed_of(one, Path(folder, "seeds"))
         path = seed / f"seed{one.ending}"
-        path.write_bytes(damaged(one, number, seed)[0])
+        path.write_bytes(damaged(one, number, seed))
         sys.stdout.write(repr(one.read(path))[:500] + "\n")
     return 0
 

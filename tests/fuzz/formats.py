@@ -69,7 +69,8 @@ def _feed(h, value):
         for one in value:
             _feed(h, one)
     elif hasattr(value, "tocsr"):
-        _feed(h, value.toarray())
+        made = value.tocsr()  # as rows of numbers it could fill the memory
+        _feed(h, (made.shape, made.indptr, made.indices, made.data))
     else:
         h.update(repr(value).encode("utf-8", "surrogatepass"))
 

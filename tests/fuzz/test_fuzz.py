@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from attack import BAD, Tally, attack, file_name, read_file, seed_of
+from attack import Tally, attack, file_name
 from formats import FORMATS
+from trials import BAD, Bench, damaged, seed_of
 
 FOUND = Path(__file__).parent / "found"
 SHORT = [name for name, one in FORMATS.items() if one.short]
@@ -19,15 +20,15 @@ def seeds(tmp_path_factory):
 @pytest.mark.slow  # some thousand small files are read, in a process that imports everything
 def test_damaged_files_are_refused_or_read(seeds):
     tally = Tally()
-    attack(SHORT, seeds, N_TRIALS, tally)
-    assert sum(sum(one.values()) for one in tally.counts.values()) == N_TRIALS * len(SHORT)
+    attack(SHORT, seeds, tally, N_TRIALS)
+    assert {name: one["next"] for name, one in tally.counts.items()} == dict.fromkeys(
+        SHORT, N_TRIALS
+    )
     assert not tally.listed(), "\n".join(tally.listed())
     assert sum(one["refused"] for one in tally.counts.values()) > N_TRIALS * len(SHORT) / 3
 
 
 def test_trials_can_be_repeated(seeds):
-    from attack import damaged
-
     one = FORMATS["profile"]
     folder = seed_of(one, seeds)
     assert damaged(one, 3, folder) == damaged(one, 3, folder)
@@ -44,5 +45,5 @@ def known():
 def test_what_once_ended_badly_ends_well(path, one, seeds, tmp_path):
     if not one.short:
         pytest.skip(f"{one.name} loads a large library; scripts/fuzz has it")
-    outcome, sentence = read_file(one, path.read_bytes(), seed_of(one, seeds), tmp_path / "trial")
+    outcome, sentence = Bench(seeds, tmp_path).read(one, path.read_bytes())
     assert outcome not in BAD, sentence

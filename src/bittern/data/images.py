@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, …, lengths of name and extra field
 _LARGEST = 1 << 28  # bytes of one image file
 _ENCRYPTED = 1
+DEFLATE = 1032  # bytes that one compressed byte can stand for, at most
 _HEIC = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"}  # ISO 23008-12
 
 
@@ -48,6 +49,7 @@ def decode_image(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
     try:
         with open_image(source) as image:
             _refuse_bomb(image.width * image.height)
+            _refuse_short(image, source)
             return _opaque(_upright(image), image.format)
     except Exception as error:  # Pillow's decoders raise a dozen kinds on damaged files
         raise FileError(f"{name}: {_reason(error)}.") from error
@@ -196,6 +198,20 @@ def _refuse_bomb(n_pixels: int) -> None:
     limit = Image.MAX_IMAGE_PIXELS
     if limit is not None and n_pixels > limit:
         raise _BombError
+
+
+def _refuse_short(image: Image, source: Path | BinaryIO) -> None:
+    """Raise an error if a PNG file is too short for its pixels; Pillow would make them anyway."""
+    if image.format != "PNG":
+        return
+    if isinstance(source, Path):
+        n_bytes = source.stat().st_size
+    else:
+        place = source.tell()
+        n_bytes = source.seek(0, os.SEEK_END)
+        source.seek(place)
+    if image.width * image.height > 8 * DEFLATE * n_bytes:
+        raise ValueError("is damaged; it is too short for its pixels")
 
 
 def _upright(image: Image) -> Image:

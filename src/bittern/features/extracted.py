@@ -125,10 +125,12 @@ def _about(source: Path, stored: Mapping[str, StoredArray]) -> dict[str, Any]:
 def _from_arrays(
     arrays: Mapping[str, NDArray[Any]], parameters: Mapping[str, Mapping[str, str]]
 ) -> Extracted:
-    texts = {
-        name: tuple(arrays[name].tolist()) if name in arrays else ()
-        for name in ("paths", "class_names", "skipped", "skipped_reasons", "fitted_on")
-    }
+    names = ("paths", "class_names", "skipped", "skipped_reasons", "fitted_on")
+    given = {name: arrays[name] for name in names if name in arrays}
+    for name, values in given.items():
+        if values.ndim != 1 or (values.dtype.kind != "U" and len(values)):
+            raise InputError(f"{name} must be a list of texts, got {values.dtype} {values.shape}.")
+    texts = {name: tuple(given[name].tolist()) if name in given else () for name in names}
     return Extracted(
         paths=texts["paths"],
         features=Registry("feature here", {name: arrays[name] for name in parameters}),

@@ -12,7 +12,7 @@ import unicodedata
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ class TextFeature(Feature):
 
     stop_words: Collection[str] | None
     min_df: int
+    learns: ClassVar[tuple[str, int]]  # the array besides the vocabulary, and its number of axes
     vocabulary_: NDArray[np.str_]
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -86,7 +87,12 @@ class TextFeature(Feature):
     def _check_learned(self) -> None:
         if self.vocabulary_.dtype.kind != "U" or self.vocabulary_.ndim != 1:
             raise ValueError("vocabulary_ must be a list of stems")
+        if len(np.unique(self.vocabulary_)) != len(self.vocabulary_):
+            raise ValueError("vocabulary_ has a stem twice")
         learned = learned_attributes(self)
+        name, n_axes = self.learns
+        if name not in learned or learned[name].ndim != n_axes:
+            raise ValueError(f"{name} must have {n_axes} axes")
         widths = {array.shape[-1] for array in learned.values()}
         if len(widths) > 1:
             raise ValueError(f"arrays for {' and '.join(map(str, sorted(widths)))} stems")
@@ -141,6 +147,7 @@ class BagOfWords(TextFeature):
     """
 
     name = "bag-of-words"
+    learns = "idf_", 1
 
     def __init__(
         self,
@@ -152,6 +159,11 @@ class BagOfWords(TextFeature):
         self.stop_words = stop_words
         self.min_df = min_df
         self.sparse = sparse
+
+    def _check(self) -> None:
+        super()._check()
+        if not isinstance(self.sparse, bool | np.bool_):
+            raise InputError(f"{self._title}: sparse must be True or False, got {self.sparse!r}.")
 
     def _learn(self, counts: Any) -> None:
         n, n_stems = counts.shape
@@ -187,6 +199,7 @@ class Topics(TextFeature):
     """
 
     name = "topics"
+    learns = "weights_", 2
 
     def __init__(
         self,

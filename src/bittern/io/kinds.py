@@ -107,7 +107,7 @@ def _kind_of_binary(path: Path, start: bytes) -> str:
         if start[place : place + len(mark)] == mark:
             return what
     found = next((what for prefix, what in BINARY.items() if start.startswith(prefix)), None)
-    is_pickle = start[0] == 0x80 and 2 <= start[1] <= 5
+    is_pickle = start[:1] == b"\x80" and start[1:2] in (b"\2", b"\3", b"\4", b"\5")
     return found or (PICKLE if is_pickle else IS_UNKNOWN)
 
 

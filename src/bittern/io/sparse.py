@@ -45,6 +45,8 @@ def read_sparse(path: str | os.PathLike[str]) -> Any:
         wanted = ("coords",) if form == "coo" and "coords" in stored else PARTS[form]
         require_names(source, wanted, stored)
         parts = {name: to_native(stored[name].load()) for name in (*wanted, "data")}
+        if parts["data"].dtype == np.float16:  # which SciPy can hold, but not compute with
+            parts["data"] = parts["data"].astype(np.float32)
         shape = _shape(source, stored["shape"].load(), parts["data"])
         return _MAKERS[form](source, parts, shape)
 

@@ -136,6 +136,8 @@ def _only_input(session: Any, title: str) -> tuple[Any, tuple[Any, ...]]:
 
 def _sides(sides: tuple[Any, ...], title: str) -> tuple[int, int] | None:
     fixed = [isinstance(side, int) for side in sides]
+    if any(is_fixed and side < 1 for is_fixed, side in zip(fixed, sides, strict=True)):
+        raise InputError(f"{title}: the model must take images of some size, got {sides}.")
     if any(fixed) != all(fixed):
         raise InputError(
             f"{title}: the model must fix both height and width or neither, got {sides}."

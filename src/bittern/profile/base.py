@@ -26,6 +26,7 @@ from bittern.profile.shards import merge, same
 from bittern.relevance.base import Relevance
 
 SAVED = ("counts", "gains", "unretrieved", "distances", "query_ids")  # arrays of a file
+MOST_ITEMS = 1 << 40  # in one count; sums of larger ones could exceed 64 bits
 TREC = "trec_"  # prefix of the arrays in trec_eval's order
 
 
@@ -68,11 +69,14 @@ class TieProfile:
         if self.gains[0] != 0 or (np.diff(self.gains) <= 0).any():
             raise InputError(f"TieProfile: gains must ascend from 0, got {self.gains.tolist()}.")
         u, d, ids = self.unretrieved, self.distances, self.query_ids
-        if u.shape != (q, len(self.gains)) or u.dtype.kind not in "iu" or (u < 0).any():
+        if u.shape != (q, len(self.gains)) or not np.can_cast(u.dtype, np.int64) or (u < 0).any():
             raise InputError(
                 "TieProfile: unretrieved must be whole numbers (n_queries, n_levels), "
                 "none of them negative."
             )
+        largest = max(c.max(initial=0), u.max(initial=0))
+        if int(largest) > MOST_ITEMS:
+            raise InputError(f"TieProfile: a count of {largest:,} is more than there can be.")
         if d is not None and (d.shape != c.shape[:2] or d.dtype != np.float64):
             raise InputError("TieProfile: distances must be doubles (n_queries, n_columns).")
         if ids is not None and (ids.shape != (q,) or ids.dtype.kind != "U"):

@@ -41,6 +41,14 @@ class _CodewordQuantiser(Quantiser):
         faiss = import_extra("faiss", self._title)
         self._learn_codewords(faiss, X, int(draw.integers(1 << 30)))
 
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        words = self.codewords_
+        if words.ndim != 3 or words.shape[:2] != (self.n_bytes, CODEWORDS):
+            raise ValueError(f"codewords_ must be {CODEWORDS} for each byte")
+        if words.dtype != np.float32:
+            raise ValueError(f"codewords_ must be float32, got {words.dtype}")
+
     @abstractmethod
     def _learn_codewords(self, faiss: Any, X: Float32Array, seed: int) -> None:
         """Set ``codewords_``."""
@@ -130,6 +138,11 @@ class RQ(_CodewordQuantiser):
     """
 
     name = "rq"
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if self.codewords_.shape[2] != self.n_features_in_:  # FAISS would read beyond their end
+            raise ValueError(f"codewords_ must have {self.n_features_in_} columns")
 
     def _learn_codewords(self, faiss: Any, X: Float32Array, seed: int) -> None:
         rq = self._coder(faiss, X.shape[1])

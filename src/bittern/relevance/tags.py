@@ -15,6 +15,9 @@ from bittern.io.sparse import check_indices
 from bittern.kernels import small
 from bittern.relevance.base import Relevance
 
+FREE_MASKS = 1 << 28  # bytes of bit masks, however few tags are set
+MASK_PER_ENTRY = 1 << 12  # beyond these; columns that nothing has could fill the memory
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class TagRelevance(Relevance):
@@ -131,7 +134,13 @@ def _sparse_masks(tags: Any, name: str) -> NDArray[np.uint64]:
         raise InputError(f"Relevance: {name} must be booleans or 0/1.")
     rows = np.repeat(np.arange(tags.shape[0]), np.diff(tags.indptr))[tags.data != 0]
     columns = tags.indices[tags.data != 0].astype(np.uint64)
-    masks = np.zeros((tags.shape[0], -(-tags.shape[1] // 64)), np.uint64)
+    n_words = -(-tags.shape[1] // 64)
+    if 8 * tags.shape[0] * n_words > FREE_MASKS + MASK_PER_ENTRY * tags.nnz:
+        raise InputError(
+            f"Relevance: {name} of {tags.shape[0]:,} by {tags.shape[1]:,} have {tags.nnz:,} "
+            "entries; leave out tags that nothing has."
+        )
+    masks = np.zeros((tags.shape[0], n_words), np.uint64)
     np.bitwise_or.at(masks, (rows, columns // 64), np.uint64(1) << columns % np.uint64(64))
     return masks
 

@@ -206,6 +206,8 @@ def _connect(path: Path, named: Path, scratch: Path, *, read_only: bool) -> Any:
             connection.close()
             raise
     except (duckdb.Error, RuntimeError, MemoryError) as error:
+        if _is_interrupt(error):
+            raise KeyboardInterrupt from None
         raise refusal(named, error) from error
     return connection
 

@@ -51,6 +51,7 @@ def read_arrow(path: Path, name: str | None) -> PackedItems:
         file.seek(0)
         opened = arrow.ipc.open_file(file) if is_file else arrow.ipc.open_stream(file)
         table = opened.read_all()
+        table.validate(full=True)
     return from_table(source, table)
 
 
@@ -78,6 +79,11 @@ def to_table(items: PackedItems, *, as_lists: bool = False) -> Any:
 
 def from_table(source: Path | str, table: Any, note: str | None = None) -> PackedItems:
     """The codes, ids and metadata of a table; ``note`` says length and order if it does not."""
+    with reading(source, "table of codes"):  # names and values are checked when they are used
+        return _from_table(source, table, note)
+
+
+def _from_table(source: Path | str, table: Any, note: str | None) -> PackedItems:
     name = _code_column(source, table.schema)
     packed = _packed(source, table.column(name))
     about = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
@@ -88,8 +94,7 @@ def from_table(source: Path | str, table: Any, note: str | None = None) -> Packe
         ids = table.column(ID).to_numpy().astype(np.int64)
         others.remove(ID)
     given = {column_name(one): _values(table, one) for one in others}
-    with reading(source, "table of codes"):
-        columns = columns_of(given, len(packed), "metadata")
+    columns = columns_of(given, len(packed), "metadata")
     return PackedItems(packed, n_bits, bitorder, ids, columns)
 
 
