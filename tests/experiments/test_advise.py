@@ -279,7 +279,22 @@ def test_the_answer_is_the_fewest_bytes_within_the_rescoring_allowed(plain):
     assert all(plain.needed(r, plain.most) is None for r in fewer)
     assert plain.sentence.startswith(f"{row.method} at {row.n_bytes} byte")
     assert "In pgvector as it is: binary_quantize with " in plain.sentence
-    assert "float32" in plain.table() and "← the answer" in plain.table()
+    assert "from float32 vectors" in plain.table() and "↑ the answer" in plain.table()
+
+
+def test_the_table_can_be_rescored_from_int8(plain):
+    coarse = advise(X, **QUICK, target=0.9, rescore_from="int8")
+    assert "from int8 vectors" in coarse.table()
+    assert (
+        "from int8 vectors keeps" in coarse.sentence and "float32 vectors, four" in coarse.sentence
+    )
+    assert "Rescored from int8 vectors, a quarter of the disk" in plain.sentence
+    assert coarse.to_dict()["store"] == "int8"
+    for row, same in zip(coarse.rows, plain.rows, strict=True):
+        assert coarse.share(row, 4) == plain.share(same, 4, "int8")
+        shown = f"{100 * coarse.share(row, 4).value:.1f}".replace("100.0", "100")
+        assert shown in coarse.table(every=True)
+    assert any(plain.share(row, 16) != plain.share(row, 16, "int8") for row in plain.rows)
 
 
 def test_a_share_of_which_nothing_was_missed_is_not_certain():
@@ -434,11 +449,20 @@ def test_the_command_takes_queries_and_judgements(bittern):
     assert said["disk"]["int8"] == {"million": 16 * 10**6, "items": 16_000}
 
 
-@pytest.mark.parametrize("method", ["int8", "itq", "prefix"])
-@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_what_is_exported_runs(bittern, folder, monkeypatch, capsys, method, metric):
+@pytest.mark.parametrize(
+    ("method", "metric", "store"),
+    [
+        ("int8", "euclidean", "float32"),
+        ("itq", "cosine", "float32"),
+        ("itq", "euclidean", "int8"),
+        ("prefix", "cosine", "int8"),
+        ("water-filled", "cosine", "int8"),
+    ],
+)
+def test_what_is_exported_runs(bittern, folder, monkeypatch, method, metric, store):
     name = f"out-{method}-{metric}"
     given = ("--vectors", "x.npy", "--plot", "c.svg", "--export", name, "--metric", metric)
+    given += ("--rescore-from", store, "--rescore", 16)
     code, out, err = bittern(*given, "--methods", method, "--bytes", 2, "--splits", 1)
     assert (code, err) == (0, "")
     assert ET.parse(folder / "c.svg").getroot().tag.endswith("svg")
@@ -447,6 +471,8 @@ def test_what_is_exported_runs(bittern, folder, monkeypatch, capsys, method, met
     monkeypatch.setattr(sys, "argv", ["search.py", str(folder / "x.npy")])
     names = runpy.run_path(str(folder / name / "search.py"))
     assert names["hits"].ids.shape == (5, 10)
+    assert names["hits"].ids[:, 0].tolist() == [0, 1, 2, 3, 4]  # each query finds itself
+    assert ("fine" in names) == (store == "int8")
     assert f"{name}/model.npz has " in out
 
 
@@ -493,6 +519,7 @@ def test_an_export_that_fails_leaves_nothing_behind(plain, tmp_path, monkeypatch
 def test_bad_arguments_of_the_library_say_what_rule_they_broke():
     for error, says, arguments in [
         (InputError, "metric must be one of 'euclidean', 'cosine', got 'l1'", {"metric": "l1"}),
+        (InputError, "rescore_from must be one of 'float32', 'int8'", {"rescore_from": "pq"}),
         (InputError, "n_bits must be a list of lengths, got 8", {"n_bits": 8}),
         (InputError, "at least one size", {"n_bytes": []}),
         (InputError, "not both", {"n_bytes": [8], "n_bits": [8]}),

@@ -26,6 +26,13 @@ class AdviceFormat(StrEnum):
     json = "json"
 
 
+class VectorStore(StrEnum):
+    """What the vectors that rescore are kept as."""
+
+    float32 = "float32"
+    int8 = "int8"
+
+
 @app.command()
 def advise(
     vectors: Annotated[
@@ -57,6 +64,10 @@ def advise(
     rescore: Annotated[
         int, typer.Option(help="Most rescoring that the answer may use: 4 sorts 4 × k candidates.")
     ] = 4,
+    rescore_from: Annotated[
+        VectorStore,
+        typer.Option(help="Vectors that rescore: float32, or int8, which take a quarter."),
+    ] = VectorStore.float32,
     methods: Annotated[
         str | None, typer.Option(help="Methods, separated by commas: 'tcq,int8,itq'.")
     ] = None,
@@ -141,6 +152,7 @@ def advise(
             budget=budget,
             k=k,
             rescore=rescore,
+            rescore_from=rescore_from.value,
             candidates=candidates,
             n_splits=splits,
             random_state=random_state,

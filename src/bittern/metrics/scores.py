@@ -314,11 +314,11 @@ def comma_separated(records: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def aligned(rows: list[list[str]], n_left: int = 1) -> list[str]:
+def aligned(rows: list[list[str]], n_left: int = 1, gap: int = 2) -> list[str]:
     """Rows as text: the first ``n_left`` columns aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(
+        (gap * " ").join(
             cell.ljust(width) if i < n_left else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )

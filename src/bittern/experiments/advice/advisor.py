@@ -22,6 +22,7 @@ from bittern.experiments.advice.contenders import (
 from bittern.experiments.advice.data import METRICS, Sample, draw_sample
 from bittern.experiments.advice.judging import judge
 from bittern.experiments.advice.record import Advice, Skipped
+from bittern.experiments.advice.splits import STORES
 from bittern.experiments.advice.trials import AdviceSettings, Progress, try_all, warm_up
 from bittern.extras import require
 
@@ -44,6 +45,7 @@ def advise(
     budget: float = 120.0,
     k: int = 10,
     rescore: int = 4,
+    rescore_from: str = "float32",
     candidates: int | None = None,
     n_splits: int = 5,
     random_state: int = 0,
@@ -54,8 +56,9 @@ def advise(
     ``vectors`` are ``(n, dim)`` rows, which may be mapped from a file.  Quality is the number of
     relevant items among the first ``k`` results, in expectation over ties, of held-out queries
     against held-out rows; the share is that of the codes divided by that of the vectors.  With
-    rescoring of factor f, the f × k candidates that codes find are sorted by full vectors; the
-    answer uses f up to ``rescore``, and the table has 1, 2, 4, 8 and 16.
+    rescoring of factor f, the f × k candidates that codes find are sorted by full vectors, kept as
+    ``rescore_from`` says, 'float32' or 'int8'; the answer uses f up to ``rescore``, and the table
+    has 1, 2, 4, 8 and 16.
 
     Relevant are the ``k`` nearest by ``metric``, 'euclidean' or 'cosine'; or with ``labels``,
     classes ``(n,)`` or multi-hot tags ``(n, n_tags)``, items that share one; or with your own
@@ -78,6 +81,7 @@ def advise(
     check_count(random_state, "advise: random_state", least=0)
     _check_numbers(target, budget, labels is not None)
     check_choice(metric, "advise: metric", METRICS)
+    check_choice(rescore_from, "advise: rescore_from", STORES)
     k = check_count(k, "advise: k")
     _check_truth(labels, queries, relevance)
     names = _methods(methods, labels is not None)
@@ -97,6 +101,7 @@ def advise(
         k=k,
         items=items or len(sample.given),
         most=max(factor for factor in factors if factor <= rescore),
+        store=rescore_from,
         n_splits=n_splits,
         budget=float(budget),
     )

@@ -83,8 +83,10 @@ def _search(advice: Advice, factor: int) -> list[str]:
     row, k = advice.recommended, advice.k
     is_hasher = isinstance(advice.model, Hasher)
     if not is_hasher and row.columns is None:
-        found = "index" if factor == 1 else f"index.rescore(vectors, factor={factor})"
+        fine = "fine, quantiser=int8" if advice.store == "int8" else "vectors"
+        found = "index" if factor == 1 else f"index.rescore({fine}, factor={factor})"
         return [
+            *_fine(advice, factor),
             "quantiser = bt.quantise.load(path)",
             f"stored = quantiser.encode(vectors)  # {row.n_bytes} bytes of each item",
             "index = bt.QuantisedIndex(quantiser, stored)",
@@ -92,12 +94,25 @@ def _search(advice: Advice, factor: int) -> list[str]:
         ]
     lines = [*_coding(advice), f"hits = index.search(asked, {factor * k})"]
     if factor > 1:
-        distance = DISTANCES[advice.metric]
+        rows, distance = "vectors", DISTANCES[advice.metric]
+        if advice.store == "int8":
+            lines += [*_fine(advice, factor), "found = np.unique(hits.ids)"]
+            rows = "int8.decode(fine[found]), ids=found"
         lines += [
-            f'hits = bt.index.rerank(hits, queries, vectors, distance="{distance}")',
+            f'hits = bt.index.rerank(hits, queries, {rows}, distance="{distance}")',
             f"hits = bt.Hits(hits.ids[:, :{k}], hits.distances[:, :{k}])",
         ]
     return lines
+
+
+def _fine(advice: Advice, factor: int) -> list[str]:
+    """The lines that make vectors of int8, if these rescore."""
+    if advice.store != "int8" or factor == 1:
+        return []
+    return [
+        f'int8 = bt.quantise.Int8(metric="{advice.metric}").fit(vectors)',
+        "fine = int8.encode(vectors)  # can be saved, and mapped from disk",
+    ]
 
 
 def _coding(advice: Advice) -> list[str]:

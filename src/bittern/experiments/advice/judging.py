@@ -92,6 +92,7 @@ def judge(found: Trials, sample: Sample, settings: AdviceSettings, began: float)
         k=settings.k,
         factors=settings.factors,
         most=settings.most,
+        store=settings.store,
         items=settings.items,
         metric=sample.metric,
         ceiling=estimates.ceiling(),

@@ -33,8 +33,14 @@ def _how(advice: Advice) -> str:
         f"{s.validation + s.test:,} other vectors were queries, and up to {s.database:,} other "
         f"rows the database. {truth}. The share is the number of relevant items in the first "
         f"{advice.k} results, in expectation over ties, divided by that of the float ranking. With "
-        f"f × rescoring, the first {advice.k} of f × {advice.k} candidates by the float vectors."
+        f"f × rescoring, the first {advice.k} of f × {advice.k} candidates by the {advice.store} "
+        f"vectors; {_other(advice)}"
     )
+
+
+def _other(advice: Advice) -> str:
+    other = next(store for store in advice.stores if store != advice.store)
+    return f"--rescore-from {other} (rescore_from='{other}') shows {other}."
 
 
 def _larger(advice: Advice) -> str:

@@ -121,6 +121,7 @@ class Advice:
     k: int  # first results that count; nearest neighbours that are relevant without labels
     factors: tuple[int, ...]  # of rescoring, ascending from 1
     most: int  # factor that the answer may use
+    store: str  # of the vectors that rescore: 'float32' or 'int8'
     items: int  # that the answer is about
     metric: str
     ceiling: Estimate  # the share of relevant items among the first k by the vectors
@@ -170,7 +171,7 @@ class Advice:
         """The choice with rescoring; if there is none, the best with it."""
         index = self.factors.index(self.most)
         return self.rerank_choice or max(
-            self.rows, key=lambda row: row.validation_shares.expected["float32"][index].value
+            self.rows, key=lambda row: row.validation_shares.expected[self.store][index].value
         )
 
     @property
@@ -215,15 +216,16 @@ class Advice:
         """The model of a row."""
         return self.models[[id(one) for one in self.rows].index(id(row))]
 
-    def share(self, row: Row, factor: int, store: str = "float32") -> Estimate:
+    def share(self, row: Row, factor: int, store: str | None = None) -> Estimate:
         """What a row keeps with rescoring of a factor, among ``items``."""
-        return row.shares.expected[store][self.factors.index(factor)]
+        return row.shares.expected[store or self.store][self.factors.index(factor)]
 
     def needed(
-        self, row: Row, most: int | None = None, store: str = "float32", *, surely: bool = False
+        self, row: Row, most: int | None = None, store: str | None = None, *, surely: bool = False
     ) -> int | None:
         """The least factor with which a row keeps the target; None if none up to ``most`` does."""
-        for factor, share in zip(self.factors, row.validation_shares.expected[store], strict=True):
+        shares = row.validation_shares.expected[store or self.store]
+        for factor, share in zip(self.factors, shares, strict=True):
             if most is not None and factor > most:
                 return None
             if (share.low if surely else share.value) >= self.target:
@@ -233,7 +235,7 @@ class Advice:
     def frontier(self, factor: int = 1) -> list[Row]:
         """The rows that no other one beats with as few bytes, by bytes."""
         index, kept, best = self.factors.index(factor), [], -math.inf
-        key = {id(r): r.validation_shares.expected["float32"][index].value for r in self.rows}
+        key = {id(r): r.validation_shares.expected[self.store][index].value for r in self.rows}
         for row in sorted(self.rows, key=lambda r: (r.n_bytes, -key[id(r)])):
             if key[id(row)] > best:
                 best = key[id(row)]
@@ -270,7 +272,7 @@ class Advice:
         """Plain values of everything but the models; undefined is None."""
         names = ("choice", "safe_choice", "unsupervised_choice", "rerank_choice", "recommended")
         named = {name: self._name(getattr(self, name)) for name in (*names, "best")}
-        facts = ("target", "truth", "k", "factors", "most", "items", "metric", "factor")
+        facts = ("target", "truth", "k", "factors", "most", "store", "items", "metric", "factor")
         more = ("random_state", "seconds", "budget", "stopped")
         return _plain(
             {
@@ -321,7 +323,7 @@ class Advice:
         def key(row: Row) -> tuple[int, int, float]:
             factor = self.needed(row) or self.factors[-1]
             index = self.factors.index(factor)
-            share = row.validation_shares.expected["float32"][index].value
+            share = row.validation_shares.expected[self.store][index].value
             return row.n_bytes, factor, -share
 
         return min(rows, key=key, default=None)

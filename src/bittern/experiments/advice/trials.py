@@ -46,6 +46,7 @@ class AdviceSettings:
     k: int
     items: int  # of the database that the answer is about
     most: int  # factor of rescoring that the answer may use
+    store: str  # of the vectors that rescore
     n_splits: int  # at most
     budget: float  # seconds
 

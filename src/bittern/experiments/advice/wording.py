@@ -21,7 +21,7 @@ ENGINE_ROWS = ("float16", "int8", "binary")
 def sentence(advice: Advice) -> str:
     """What to take, what it keeps and what it costs; or that no method reaches the target."""
     parts = [_choice(advice), _surer(advice), _alone(advice), _without_labels(advice)]
-    parts += [_deeper(advice), _from_int8(advice), _engines(advice), _lacking(advice)]
+    parts += [_deeper(advice), _otherwise_rescored(advice), _engines(advice), _lacking(advice)]
     parts += [_next(advice)]
     return " ".join(part for part in parts if part)
 
@@ -35,12 +35,14 @@ def _choice(advice: Advice) -> str:
         f"({row.n_bytes:,} MB per million items instead of {advice.sizes.float_bytes:,})"
     )
     named = f"{name(row)}{rescored(advice.factor)}"
+    if advice.store != "float32" and advice.factor > 1:
+        named += f" from {advice.store} vectors"
     if advice.rerank_choice is None:
         return f"Nothing tried keeps {goal} of {_quality(advice)}. {named} {claim}, {cost}."
     text = f"{named} {claim}, {cost}."
     if share.value < advice.target:
         index = advice.factors.index(advice.factor)
-        chosen = row.validation_shares.expected["float32"][index].value
+        chosen = row.validation_shares.expected[advice.store][index].value
         text += f" That is below {goal}; on the queries that chose it, it kept {percent(chosen)}."
     return text
 
@@ -90,11 +92,14 @@ def _deeper(advice: Advice) -> str:
     return f"With more rescoring, fewer bytes do: {_kept(advice, row, factor)}."
 
 
-def _from_int8(advice: Advice) -> str:
-    """Whether int8 vectors are enough to rescore by."""
+def _otherwise_rescored(advice: Advice) -> str:
+    """What it keeps if the vectors that rescore are the other ones."""
     row, factor = advice.recommended, advice.factor
     if factor == 1:
         return ""
+    if advice.store == "int8":
+        kept = advice.share(row, factor, "float32")
+        return f"Rescored from float32 vectors, four times the disk, it keeps {interval(kept)}."
     kept = advice.share(row, factor, "int8")
     return f"Rescored from int8 vectors, a quarter of the disk, it keeps {interval(kept)}."
 
@@ -159,19 +164,25 @@ def _option(option: str, value: float, python: str = "") -> str:
 
 
 def table(advice: Advice, rows: list[Row]) -> str:
-    """Two lines per row, shares above their intervals, with what the answer says about it."""
-    head, (floats, *shares) = cells(advice, rows)
-    lines, marks = [head[:-1], floats[:-1]], ["", ""]
-    for row, line in zip(rows, shares, strict=True):
-        lines += [line[:-1], _intervals(advice, row, len(head) - 1)]
-        marks += [line[-1], ""]
-    text = aligned(lines)
-    marked = [f"{line}  {mark}".rstrip() for line, mark in zip(text, marks, strict=True)]
-    return "\n".join([text[0], "─" * len(text[0]), *marked[1:]])
+    """Shares above their intervals; below these, what the answer says about a row."""
+    factors = [f"{factor} ×" for factor in advice.factors]
+    head = ["method", "bytes", *factors, "needs", "RAM", "search", "encode"]
+    units = [*[""] * (len(head) - 3), short_count(advice.items, "M"), "ms", "µs"]
+    lines = [head, units, _floats(advice)]
+    for row in rows:
+        lines += [_cells(advice, row), _intervals(advice, row, len(head))]
+    text = [line.rstrip() for line in aligned(lines, gap=1)]
+    widest = max(map(len, text))
+    title = f"Share kept, in %, with rescoring from {advice.store} vectors"
+    out = [title, "", *text[:2], "─" * widest, text[2]]
+    for i, row in enumerate(rows):
+        mark = _mark(advice, row)
+        out += [*text[3 + 2 * i : 5 + 2 * i], *([f"  ↑ {mark}"] if mark else [])]
+    return "\n".join(out)
 
 
 def cells(advice: Advice, rows: list[Row]) -> tuple[list[str], list[list[str]]]:
-    """The header and the lines of the table; a line ends with what the answer says about it."""
+    """The table of a notebook; a line ends with what the answer says about it."""
     factors = [f"{factor} ×" for factor in advice.factors]
     memory = f"RAM, {short_count(advice.items)}"
     head = ["method", "bytes", *factors, "needs", memory, "ms per query", "µs to encode", ""]
@@ -190,7 +201,7 @@ def _cells(advice: Advice, row: Row) -> list[str]:
     return [
         row.method,
         f"{row.n_bytes:,}",
-        *(f"{100 * advice.share(row, factor).value:.1f}" for factor in advice.factors),
+        *(_share(advice.share(row, factor).value) for factor in advice.factors),
         "–" if factor is None else f"{factor} ×",
         size(row.n_bytes * advice.items),
         short(row.search_milliseconds),
@@ -200,7 +211,7 @@ def _cells(advice: Advice, row: Row) -> list[str]:
 
 def _intervals(advice: Advice, row: Row, n_cells: int) -> list[str]:
     shares = [advice.share(row, factor) for factor in advice.factors]
-    cells = ["", "", *(f"{100 * one.low:.1f}–{100 * one.high:.1f}" for one in shares)]
+    cells = ["", "", *(f"{_share(one.low)}–{_share(one.high)}" for one in shares)]
     return cells + [""] * (n_cells - len(cells))
 
 
@@ -217,7 +228,12 @@ def _mark(advice: Advice, row: Row) -> str:
         marks = marks[:1]
     if advice.rerank_choice is None and row is advice.recommended:
         marks.append("the best")
-    return f"← {', '.join(marks)}" if marks else ""
+    return ", ".join(marks)
+
+
+def _share(share: float) -> str:
+    """A share in percent, for a narrow column."""
+    return f"{100 * share:.1f}".replace("100.0", "100")
 
 
 def wrapped(text: str) -> str:
@@ -266,10 +282,10 @@ def short(value: float) -> str:
     return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
 
 
-def short_count(n: int) -> str:
+def short_count(n: int, millions: str = "million") -> str:
     """A number of items, as short as it can be said."""
     if n >= 1_000_000 and n % 100_000 == 0:
-        return f"{n / 1e6:g} million"
+        return f"{n / 1e6:g} {millions}"
     return f"{n:,}"
 
 
