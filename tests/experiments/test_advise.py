@@ -305,6 +305,16 @@ def test_a_share_of_which_nothing_was_missed_is_not_certain():
     assert 1 - 20 * missed < share.low < 1 - missed
 
 
+@pytest.mark.parametrize("items", [300, 100_000])
+def test_nor_is_one_of_judged_items(items):
+    itself = np.eye(60, 300, dtype=int)
+    asked = {"queries": X[:60] + 0.001, "relevance": itself, "items": items}
+    advice = advise(X, **asked, methods="float16", n_splits=1, budget=np.inf)
+    share = advice.share(advice.rows[0], 1)
+    assert share.value == pytest.approx(1) and share.high == pytest.approx(1)
+    assert 0.8 < share.low < 1 - 0.5 / advice.sizes.test
+
+
 def test_labels_tags_and_judgements_are_truths_too():
     classes = advise(X, Y, **QUICK)
     tags = advise(X, np.eye(4, dtype=int)[Y], **QUICK)

@@ -151,7 +151,7 @@ class _Estimates:
             draws.append(drawn)
             totals.append(np.nansum(floats))
         parts = zip(values, draws, totals, strict=True)
-        measured = [self._measured(interval(v, d), float(total)) for v, d, total in parts]
+        measured = [self._bounded(interval(v, d), float(total)) for v, d, total in parts]
         expected = measured[-1]
         if self._settings.items > sizes[-1] and len(sizes) >= FEWEST_SIZES:
             expected = self._predicted(sizes, np.stack(values), np.stack(draws), np.array(totals))
@@ -160,15 +160,22 @@ class _Estimates:
             measured={size: _by_store(found) for size, found in zip(sizes, measured, strict=True)},
         )
 
-    def _measured(self, found: list[Estimate], total: float) -> list[Estimate]:
-        """Shares of ``total`` neighbours; if all were found, with Jeffreys' bound instead of 1."""
-        if self._sample.truth != "neighbours":
+    def _bounded(self, found: list[Estimate], total: float) -> list[Estimate]:
+        """Shares of ``total`` relevant items; if none was missed, with Jeffreys' bound.
+
+        A share of judged or labelled items may be above 1; it has the bound if all draws are 1.
+        """
+        if total == 0:  # the vectors found nothing
             return found
-        least = float(betaincinv(total + 0.5, 0.5, TAIL / 100))
-        return [
-            replace(one, low=min(one.low, least)) if one.value > 1 - 0.5 / total else one
-            for one in found
-        ]
+        least, half = float(betaincinv(total + 0.5, 0.5, TAIL / 100)), 0.5 / total
+        can_exceed = self._sample.truth != "neighbours"
+
+        def is_full(one: Estimate) -> bool:
+            if can_exceed:
+                return 1 - half < one.low and one.high < 1 + half
+            return one.value > 1 - half
+
+        return [replace(one, low=min(one.low, least)) if is_full(one) else one for one in found]
 
     def _predicted(
         self, sizes: list[int], values: Float64Array, draws: Float64Array, totals: Float64Array
@@ -176,7 +183,7 @@ class _Estimates:
         """Shares ``(n_sizes, n_stores * n_factors)`` of measured sizes, for the user's size."""
         n = self._settings.items
         if self._sample.truth != "neighbours":
-            return predict_ratios(sizes, values, draws, n)
+            return self._bounded(predict_ratios(sizes, values, draws, n), float(totals[-1]))
         cuts = [self._settings.k * factor for factor in self._settings.factors]
         out = []
         for i in range(len(STORES)):

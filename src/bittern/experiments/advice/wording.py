@@ -238,7 +238,7 @@ def _share(share: float) -> str:
 
 def wrapped(text: str) -> str:
     """A paragraph in lines of a readable length."""
-    return textwrap.fill(text, WIDTH)
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False)
 
 
 def _quality(advice: Advice) -> str:
