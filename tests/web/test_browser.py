@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from browser import Page, require_browser, served, start_browser
 from explored import blobs, make_rows
+from processes import one_after_another
 
 from bittern import store
 from bittern.cli.demo import COLLECTION, IMAGES, make_collection
 from bittern.cli.explore import opened
-from bittern.experiments import Protocol, run
+from bittern.experiments import Protocol, measure, run
 
 pytestmark = pytest.mark.slow  # a browser takes seconds to start
 N_IMAGES = 60
@@ -328,7 +329,7 @@ def test_duplicates_are_decided_by_keyboard_and_exported(rows, folder):
     rows.back("radius=1")
 
 
-def test_an_experiment_opens_in_the_quality_view(driver, folder):
+def test_an_experiment_opens_in_the_quality_view(driver, folder, monkeypatch):
     protocol = Protocol.of(
         {
             "title": "A few digits",
@@ -337,9 +338,10 @@ def test_an_experiment_opens_in_the_quality_view(driver, folder):
             "n_bits": [8],
             "runs": 1,
             "metrics": ["ap"],
-            "method": [{"name": "lsh"}],
+            "method": [{"name": "lsh"}, {"name": "itq"}],
         }
     )
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)
     run(protocol, folder / "experiment", jobs=1)
     with opened(str(folder / "experiment"), hosts=LOOPBACK) as app, served(app) as address:
         page = Page(driver, address)
@@ -356,6 +358,13 @@ def test_an_experiment_opens_in_the_quality_view(driver, folder):
         page.at("item=")
         assert page.all(".curve svg path")
         page.back("/quality")
+        page.click("header nav a", "Compare")
+        page.one(".lead", "Of 40 queries, lsh, 8 bits is better for")
+        assert page.nameless() == []
+        page.click(".scatter canvas")  # its middle may have no point near
+        page.click(".query-row .side a", "itq")
+        page.at("cell=1")
+        page.one("h2", "The ranking")
         next(checked, None)
 
 

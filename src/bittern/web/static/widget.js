@@ -16,6 +16,9 @@ function render({ model, el }) {
     form.append(file);
   }
   status.setAttribute("role", "status");
+  // JupyterLab takes the press of Enter for itself, so that its release has to do.
+  text.addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
+  text.addEventListener("keyup", (event) => event.key === "Enter" && form.requestSubmit());
   el.append(form, status, results);
 
   const ask = (query, buffers = []) => {
