@@ -204,7 +204,7 @@ def test_repr_tells_sizes_and_gains():
 @pytest.mark.parametrize("most", [(1 << 31) - 1, (1 << 32) - 1])
 def test_sums_of_alike_profiles_do_not_wrap_around(most):
     counts, nothing = np.full((1, 3, 2), most, np.uint32), np.zeros((1, 2), np.int64)
-    one = bt.TieProfile(counts=counts, gains=np.array([0, 1]), unretrieved=nothing)
+    one = TieProfile(counts=counts, gains=np.array([0, 1]), unretrieved=nothing)
     total = one + one
     np.testing.assert_array_equal(total.counts.astype(np.int64), np.full((1, 3, 2), 2 * most))
     assert one.counts.max() == most  # it was not added to in place

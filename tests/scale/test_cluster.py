@@ -118,13 +118,12 @@ def test_the_records_of_a_cluster_are_those_of_this_machine(cluster, tmp_path, m
 def test_a_scheduler_that_ends_is_an_error_and_the_same_call_goes_on(
     cluster, database, tmp_path, monkeypatch
 ):
-    import dask
-
     shards, queries, truth, expected = database
     cluster.ready()
     monkeypatch.setattr(tasks, "GLANCE", 0.2)
-    partial, soon = tmp_path / "partial", {"distributed.comm.timeouts.connect": "3s"}
-    with dask.config.set(soon), connect(cluster.address) as executor:
+    partial = tmp_path / "partial"
+    with connect(cluster.address) as executor:
+        executor._client._timeout = 0.5  # seconds in which it looks for its scheduler again
         real = executor.submit
         sent = []
 
