@@ -345,3 +345,17 @@ def test_bad_commands_are_refused_in_one_sentence(arguments, says, tmp_path, mon
     assert code == 2 and says in err, err
     assert len(err.strip().splitlines()) == 1 and not out
     assert [path.name for path in tmp_path.iterdir()] == ["codes.npz"]
+
+
+def test_an_index_of_usearch_is_read_as_usearch_reads_it(tmp_path):
+    usearch = pytest.importorskip("usearch.index")
+    rng = np.random.default_rng(3)
+    keys, rows = rng.permutation(2000)[:600].astype(np.uint64), rng.integers(0, 256, (600, 8))
+    index = usearch.Index(ndim=64, metric="hamming", dtype="b1")
+    index.add(keys, rows.astype(np.uint8))
+    index.remove(keys[:9])
+    (tmp_path / "codes.usearch").write_bytes(index.save())
+    found = bt.store.read_items("usearch", tmp_path / "codes.usearch", n_bits=64)
+    assert found.ids.tolist() == sorted(keys[9:].tolist())
+    expected = np.stack([np.asarray(index.get(int(key))).ravel() for key in found.ids])
+    assert np.array_equal(found.codes.to_packed(), expected.view(np.uint8))

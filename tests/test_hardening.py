@@ -313,6 +313,16 @@ def test_ctrl_c_while_it_starts_prints_no_traceback():
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
+def test_ctrl_c_just_after_the_imports_ends_the_command(monkeypatch, capsys):
+    import bittern.cli
+    from bittern.__main__ import main
+
+    monkeypatch.setattr(bittern.cli, "main", lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(SystemExit, match="130"):
+        main()
+    assert capsys.readouterr() == ("", "")
+
+
 WORKER = """
 import os, sys, time
 from bittern.parallel import run_tasks
