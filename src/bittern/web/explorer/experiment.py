@@ -179,9 +179,9 @@ class Experiment:
         label = None if record.query_labels is None else int(record.query_labels[i])
         position = record.query_positions[i]
         if not self.records.protocol.kind.queries_are_items:
-            name = "" if label is None else self.class_name(label)
-            more = {"title": f"query {position}", "text": name or f"query {position}", "src": None}
-            return self.tile(position, label, **more)
+            title = f"query {position}"
+            text = title if label is None else self.class_name(label)
+            return self.tile(position, label) | {"title": title, "text": text, "src": None}
         return self.tile(position, label, "" if self.task is None else self.task.query)
 
     def class_name(self, label: int) -> str:

@@ -115,7 +115,8 @@ def paired(found: Experiment, first: int | None, second: int | None) -> Paired:
             f"compare: runs {records[0].run} and {records[1].run} have different splits; choose "
             "two of the same run."
         )
-    _, *places = np.intersect1d(*(one.query_positions for one in records), return_indices=True)
+    asked = [np.array(one.query_positions, np.int64) for one in records]
+    _, *places = np.intersect1d(asked[0], asked[1], return_indices=True)
     values = [values_of(found, one)[at] for one, at in zip(records, places, strict=True)]
     defined = np.isfinite(values[0]) & np.isfinite(values[1])
     spreads = [spread_of(found, one) for one in records]
