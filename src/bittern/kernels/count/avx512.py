@@ -230,13 +230,13 @@ def _sum_joint(scratch):
             histograms[0, d] += totals[f]
             histograms[2, np.uint64(2 * f) + (odd ^ last)] += totals[f]
             totals[f] = 0
-    for odd in range(2):
+    for parity in range(2):
         for e in range(low, high + 1):
             total = np.uint32(0)
             for f in range(HALVES):
-                total += halves[odd * HALVES + e, f]
-                halves[odd * HALVES + e, f] = 0
-            histograms[1, np.uint64(2 * e) + (np.uint64(odd) ^ differ)] += total
+                total += halves[parity * HALVES + e, f]
+                halves[parity * HALVES + e, f] = 0
+            histograms[1, np.uint64(2 * e) + (np.uint64(parity) ^ differ)] += total
 
 
 @njit(inline="always")
