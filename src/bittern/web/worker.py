@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bittern.web.source import Source
 
 MOST_CLIENTS = 10_000  # that are remembered
+FIRST_ANSWERS = 0.5  # seconds in which the first worker answers without loading kernels
 PAUSE = 0.005  # seconds between two looks for the first generation
 
 
@@ -87,7 +88,9 @@ def work(settings: Settings, number: int, report: Connection, shared: Any) -> No
         state[WORKERS] += 1  # two at once may count as one, which does no harm
         report.send(("ready", ""))
     if is_first:
-        threading.Thread(target=_warm_up, args=(source,), daemon=True).start()
+        later = threading.Timer(FIRST_ANSWERS, _warm_up, args=(source,))
+        later.daemon = True
+        later.start()
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(server.serve([listening]))
 
