@@ -178,7 +178,13 @@ def pieces(n: int, folder: Path) -> Section:
     size = min(n, 10 * MILLION)
     section = Section(
         f"Shards against one piece: {N_QUERIES:,} queries, {size:,} codes of 64 bits",
-        ("in one piece, s", "in shards of a million, s", "first time, with checksums, s", "cost"),
+        (
+            "in one piece, s",
+            "in shards of a million, s",
+            "cost of shards",
+            "first time, with checksums, s",
+            "cost with checksums",
+        ),
     )
     queries, labels, shards = made(folder / "pieces", size)
     whole = bt.Codes(np.concatenate([shard.codes.words for shard in shards]), 64)
@@ -193,8 +199,9 @@ def pieces(n: int, folder: Path) -> Section:
     ]
     cold = [timed(calls[1], cold=True) for _ in range(2)]
     times = [min(timed(call) for _ in range(2)) for call in calls]
-    cost = Target(min(cold) / times[0] - 1, at_most=0.05)
-    section.row(*times, min(cold), cost)
+    cost = Target(times[1] / times[0] - 1, at_most=0.05)
+    section.row(*times, cost, min(cold), min(cold) / times[0] - 1)
+    section.note("A process compares the checksums of a file once; the piece in memory has none.")
     return section
 
 

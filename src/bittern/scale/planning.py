@@ -74,7 +74,7 @@ class Measurement:
 
 # Fitted by ``python benchmarks/scale.py --only evaluate,plan`` (see docs/scale.md); only the cost
 # of a byte is an estimate, 500 MB a second, since there was no other machine.
-COSTS = Costs(pair=1.71e-10, item=3.52e-8, task=3.47e-4, cell=3.38e-8, byte=2e-9)
+COSTS = Costs(pair=1.42e-10, item=1.67e-8, task=7.57e-4, cell=2.58e-8, byte=2e-9)
 
 
 @dataclass(frozen=True, slots=True)
