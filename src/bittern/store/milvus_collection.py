@@ -30,6 +30,8 @@ HitRows = NDArray[np.int64]  # (n, 3): distance, position, id; sorted in this or
 Positions = tuple[int, int]  # after the first, up to the second
 ALL_POSITIONS: Positions = (-1, np.iinfo(np.int64).max)
 
+PATIENCE = 3.0  # seconds until what was written must be readable
+
 
 class MilvusCollection(ServedCollection):
     """A collection in Milvus, which stores and searches binary vectors by Hamming distance.
@@ -296,14 +298,20 @@ class MilvusCollection(ServedCollection):
             pages.close()
         return rows
 
-    def _entry(self, name: str) -> bytes:
-        """The bytes that :func:`put_entry` stored under that name."""
+    def _parts(self, name: str) -> list[dict[str, Any]]:
         with milvus_errors(self._address):
-            rows = self._client.query(
+            rows: list[dict[str, Any]] = self._client.query(
                 self._address.recipe_name,
                 filter=f'name == "{name}"',
                 output_fields=["part", "text"],
             )
+        return rows
+
+    def _entry(self, name: str) -> bytes:
+        """The bytes that :func:`put_entry` stored under that name."""
+        until = time.monotonic() + PATIENCE
+        while not (rows := self._parts(name)) and time.monotonic() < until:
+            time.sleep(0.01)  # Milvus Lite shows what was written a moment later
         if not rows:
             raise FileError(f"{self.place}: not a complete collection ('{name}' is missing).")
         parts = sorted((row["part"], row["text"]) for row in rows)
