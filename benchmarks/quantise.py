@@ -145,7 +145,7 @@ class Measure:
 
     def __call__(self, folder: Path, name: str, method: str, size: int) -> dict[str, Any]:
         """Fit, encode, and find the ten nearest of each query."""
-        sets = load(name, self.root)
+        sets = stored(folder, name, self.root)
         kind, parameters = {**METHODS, **WHOLE}[method]
         find = {"faiss-rabitq": faiss_rabitq, "hamming": hamming}.get(kind, quantised)
         ids, record = find(sets, kind, size, SETS[name].metric, parameters)
@@ -167,6 +167,15 @@ class Loaded(NamedTuple):
     items: np.ndarray
     queries: np.ndarray
     true: np.ndarray
+
+
+def stored(folder: Path, name: str, root: Path | None) -> Loaded:
+    """The rows of a set, kept in the folder so that the next cell need not divide them again."""
+    places = [folder / f"{name}-{part}.npy" for part in Loaded._fields]
+    if not all(place.exists() for place in places):
+        for place, array in zip(places, load(name, root), strict=True):
+            np.save(place, array)
+    return Loaded(*(np.load(place) for place in places))
 
 
 def load(name: str, root: Path | None) -> Loaded:

@@ -44,13 +44,14 @@ def main() -> None:
             "scan, 100 queries, ns an item",
             "scan, 1 query, ns an item",
             "FAISS fast-scan PQ, 100 queries, ns",
+            "scan × FAISS",
         ),
     )
     for size in options.sizes:
         section.row(size, *measured(size, options.root))
     section.note(
-        "A rerank scores items at random rows. Bounds: fit 30 s, encode 20 s, a rerank of 50 ns "
-        "at 16 bytes."
+        "A rerank scores items at random rows. The scan is exact under the estimated distances; "
+        "that of FAISS rounds its tables to bytes. The bound is half of its speed at equal bytes."
     )
     print(section.text())
     if options.write:
@@ -77,13 +78,15 @@ def measured(size: int, root: Path | None) -> list[object]:
     batch, one = sets.queries[:100], sets.queries[:1]
     scan = 1e9 * seconds(lambda: index.search(batch, 10), 2) / N_SCANNED / len(batch)
     single = 1e9 * seconds(lambda: index.search(one, 10)) / N_SCANNED
+    peer = fast_scan(sets.train, sets.items, batch, size)
     return [
         Target(fit, at_most=30),
         Target(encode, at_most=20 if size == SIZES[0] else None),
-        Target(rerank, at_most=50 if size == SIZES[0] else None),
+        rerank,
         scan,
         single,
-        fast_scan(sets.train, sets.items, batch, size),
+        peer,
+        Target(peer / scan, 0.5),
     ]
 
 

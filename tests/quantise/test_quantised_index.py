@@ -5,7 +5,7 @@ import pytest
 
 import bittern as bt
 from bittern.errors import FileError, InputError
-from bittern.quantise import TCQ, Int8, Sign
+from bittern.quantise import TCQ, Int8, Sign, tcq
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,27 @@ def quantiser(request, rows):
 def test_it_finds_the_smallest_estimates_and_of_ties_the_first(quantiser, rows):
     stored = quantiser.encode(rows)
     index = bt.QuantisedIndex(quantiser, stored)
+    scorer, pairs = quantiser.scorer(rows[:30]), np.indices((30, 900)).reshape(2, -1)
     distances = quantiser.distances(rows[:30], stored)
+    if scorer.looks_up:  # rounded otherwise, so that equal estimates can be others
+        by_pair = scorer.of(stored, *pairs, quantiser.keep(stored)).reshape(30, 900)
+        np.testing.assert_allclose(by_pair, distances, rtol=1e-5, atol=1e-5)
+        distances = by_pair
     order = np.argsort(distances, axis=1, kind="stable")[:, :50]
     hits = index.search(rows[:30], k=50)
     np.testing.assert_array_equal(hits.distances, np.take_along_axis(distances, order, 1))
     np.testing.assert_array_equal(hits.ids, order)
     assert index.search(rows[:2], k=5000).ids.shape == (2, 900)
+
+
+def test_a_processor_that_multiplies_no_bytes_finds_the_same(rows, monkeypatch):
+    quantiser = TCQ(6, centres=False).fit(rows)
+    index = bt.QuantisedIndex(quantiser, quantiser.encode(rows))
+    found = index.search(rows[:30], k=20)
+    monkeypatch.setattr(tcq, "multiplies_bytes", lambda: False)
+    slowly = index.search(rows[:30], k=20)
+    np.testing.assert_allclose(found.distances, slowly.distances, rtol=1e-5, atol=1e-5)
+    assert np.mean(found.ids == slowly.ids) > 0.99  # those rounded to equal estimates may differ
 
 
 def test_where_ids_and_removal(quantiser, rows):

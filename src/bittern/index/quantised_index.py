@@ -18,7 +18,7 @@ from bittern.io.npz import read_arrays, write_arrays
 from bittern.kernels.nearest import keep_nearest
 from bittern.parallel import run_blocks
 from bittern.quantise import QuantisedCodes, Quantiser, Scorer
-from bittern.quantise.base import FEW, Kept
+from bittern.quantise.base import Kept
 
 ARRAYS = ("bytes", "fingerprint", "ids")
 DISTANCES = {"euclidean": "l2", "cosine": "cosine", "inner-product": "inner-product"}  # of rerank
@@ -28,8 +28,8 @@ class QuantisedIndex:
     """The bytes of items with their ids, and the items nearest to a query by estimated distance.
 
     The search is exact: it finds the items with the smallest estimates, and of equal ones those
-    that were added first.  For quick answers to few queries it keeps twelve bytes an item more
-    in memory, if the quantiser has a use for them.
+    that were added first.  For quick answers it keeps twelve bytes an item more in memory, if the
+    quantiser has a use for them.
 
     Ids are distinct whole numbers from 0; by default they continue from the largest so far.
 
@@ -78,7 +78,7 @@ class QuantisedIndex:
         scorer = self.quantiser.scorer(queries)
         allowed, n_allowed = self._items.allowed(where, self._title)
         k = min(k, n_allowed)
-        kept = self._keep() if k and len(scorer) <= FEW else None
+        kept = self._keep() if k and scorer.looks_up else None
         if kept is None:
             nearest, rows = self._scan(scorer, k, allowed)
         else:

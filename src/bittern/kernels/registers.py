@@ -62,16 +62,17 @@ def has_avx2() -> bool:
     """Whether the code that Numba compiles on this machine may use AVX2."""
     chosen = config.CPU_NAME is not None or config.CPU_FEATURES is not None
     is_x86 = platform.machine().lower() in ("x86_64", "amd64")
-    return not chosen and is_x86 and _processor_has("avx2")
+    return not chosen and is_x86 and processor_has("avx2")
 
 
 def counts_bits_of_registers() -> bool:
     """Whether this processor counts the bits of every word of a register in one instruction."""
-    return has_avx2() and _processor_has("avx512vpopcntdq")
+    return has_avx2() and processor_has("avx512vpopcntdq")
 
 
 @cache
-def _processor_has(feature: str) -> bool:
+def processor_has(feature: str) -> bool:
+    """Whether this processor has what LLVM calls ``feature``."""
     return bool(llvmlite.binding.get_host_cpu_features().get(feature, False))
 
 

@@ -40,6 +40,14 @@ class Held(NamedTuple):
     numbers: NDArray[np.float32]  # (n, 3): SCALE, LENGTH, REST
 
 
+class Reading(NamedTuple):
+    """How codes are read: segments, of which the first few have the largest components; levels."""
+
+    segments: NDArray[np.uint64]  # (n_segments, 5)
+    n_first: int
+    levels: NDArray[np.float32]  # (6, 256)
+
+
 #: Of an item: the scale of its code, its squared length, and the scaled length of what its code
 #: says without the first components.
 SCALE, LENGTH, REST = (np.uint64(i) for i in range(3))
@@ -88,9 +96,7 @@ def distances_of_pairs(
     held: Held,
     queries: NDArray[np.int64],
     rows: NDArray[np.int64],
-    segments: NDArray[np.uint64],
-    n_first: int,
-    levels: NDArray[np.float32],
+    reading: Reading,
     out: NDArray[np.float32],
 ) -> None:
     """The distances of pairs of a query and an item.
@@ -99,6 +105,7 @@ def distances_of_pairs(
     rows at once, and then computes without waiting.  Sums are rounded as in :func:`nearest_rows`.
     """
     codes, numbers = held
+    segments, n_first, levels = reading
     weights, to_centres = asked.weights, asked.to_centres
     width, n_segments = codes.shape[1], len(segments)
     skip = np.uint64(to_centres.shape[1] > 1)
@@ -130,9 +137,7 @@ def nearest_rows(
     first: int,
     last: int,
     allowed: NDArray[np.bool_],
-    segments: NDArray[np.uint64],
-    n_first: int,
-    levels: NDArray[np.float32],
+    reading: Reading,
     nearest: NDArray[np.float32],
     rows: NDArray[np.int64],
 ) -> None:
@@ -142,8 +147,9 @@ def nearest_rows(
     components an item is abandoned if it cannot be nearer than the k-th so far, whatever the others
     say: their part of the product is at most that of their lengths (Cauchy-Schwarz).
     """
-    k, n_segments = len(nearest), len(segments)
     codes, numbers = held
+    segments, n_first, levels = reading
+    k, n_segments = len(nearest), len(segments)
     weights, to_centres, by = asked.weights, asked.to_centres, asked.by
     own, most = asked.lengths[q], abs(by[1]) * asked.rests[q]
     skip, query, zero = np.uint64(to_centres.shape[1] > 1), np.uint64(q), np.float32(0)
@@ -169,7 +175,24 @@ def nearest_rows(
             )
             centre = to_centres[query, codes[row, 0] if skip else np.uint8(0)]
             distance = _distance(by, own + numbers[row, LENGTH], numbers[row, SCALE], total, centre)
-            _insert(distance, np.int64(row), nearest, rows)
+            insert(distance, np.int64(row), nearest, rows)
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def distance_of(asked: Asked, q: int, held: Held, row: int, reading: Reading) -> np.float32:
+    """The distance of one query from one item, rounded as in :func:`nearest_rows`."""
+    codes, numbers = held
+    segments, n_first, levels = reading
+    skip, query, own = np.uint64(asked.to_centres.shape[1] > 1), np.uint64(q), np.uint64(row)
+    total = _add_segments(
+        np.float32(0), asked.weights, query, codes, own, skip, segments, 0, n_first, levels
+    )
+    total = _add_segments(
+        total, asked.weights, query, codes, own, skip, segments, n_first, len(segments), levels
+    )
+    centre = asked.to_centres[query, codes[own, 0] if skip else np.uint8(0)]
+    squares = asked.lengths[query] + numbers[own, LENGTH]
+    return _distance(asked.by, squares, numbers[own, SCALE], total, centre)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -185,7 +208,7 @@ def _distance(
 
 
 @numba.njit(cache=True, nogil=True)
-def _insert(
+def insert(
     distance: np.float32, row: int, nearest: NDArray[np.float32], rows: NDArray[np.int64]
 ) -> None:
     """Put a row behind those that are as near, if it is among the nearest."""

@@ -189,6 +189,10 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
         """What queries need for products with :class:`Expanded` items."""
         return Queries(self._projected(X), X @ self.centres_.T, squared_float32(X))
 
+    def _looks_up(self, n_queries: int) -> bool:
+        """Whether what is kept of items makes a search for so many queries quicker."""
+        return n_queries <= FEW
+
     def _pair_distances(
         self,
         asked: Queries,
@@ -313,6 +317,11 @@ class Scorer:
         """Number of queries."""
         return len(self._queries.lengths)
 
+    @property
+    def looks_up(self) -> bool:
+        """Whether :meth:`nearest` is quicker than :meth:`blocks`."""
+        return self._quantiser._looks_up(len(self))
+
     def blocks(self, stored: QuantisedCodes) -> Iterator[tuple[slice, Float32Array]]:
         """Blocks of the items, and the distances ``(n_queries, n)`` of their items.
 
@@ -350,8 +359,9 @@ class Scorer:
     ) -> tuple[Float32Array, NDArray[np.int64]]:
         """Distances and rows of the k nearest items, ``(n_queries, k)``; of ties the first rows.
 
-        For few queries, with what :meth:`Quantiser.keep` gave: the codes are looked up as they
-        are, and most are abandoned after their largest components.  ``allowed`` is a mask of rows.
+        With what :meth:`Quantiser.keep` gave, and quicker than :meth:`blocks` if :attr:`looks_up`:
+        most items are abandoned after their largest components, or after a rough distance.
+        ``allowed`` is a mask of rows.
         """
         self._quantiser._check_stored(stored)
         every = np.empty(0, np.bool_) if allowed is None else allowed

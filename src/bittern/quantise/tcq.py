@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from bittern.checks import Float32Array, Float64Array, row_blocks
 from bittern.data.steps import MEMORY
 from bittern.kernels.trellis import decode_trellis, encode_trellis
+from bittern.kernels.trellis_scan import lookups_of, multiplies_bytes, nearest_of_many, rounded
 from bittern.kernels.trellis_scores import (
     Asked,
     Held,
+    Reading,
     distances_of_pairs,
     first_segments,
     nearest_rows,
@@ -67,18 +69,19 @@ class TCQ(ComponentQuantiser):
         """The scale and the lengths of each item: twelve bytes."""
         self._check_stored(stored)
         kept = Kept(np.empty((len(stored), 3), np.float32))
-        rest = self._segments()[1]
+        rest = self._reading()[1]
         for some in row_blocks(len(stored), 8 * max(1, len(self.n_bits_)), MEMORY):
             items, scales = self._scaled(stored.bytes[some])
             rests = np.sqrt(squared_float32(items.vectors[:, rest]))
             kept.numbers[some] = np.stack([scales, items.lengths, rests], axis=1)
         return kept
 
-    def _segments(self) -> tuple[NDArray[np.uint64], slice, int]:
-        """How codes are read: the segments, the components that are not first, and how many are."""
+    def _reading(self) -> tuple[Reading, slice]:
+        """How codes are read, and the components that are not first."""
         segments = segments_of(self.n_bits_)
         n_first, n_components = first_segments(segments)
-        return segments, slice(0, len(self.n_bits_) - n_components), n_first
+        rest = slice(0, len(self.n_bits_) - n_components)
+        return Reading(segments, n_first, trellis_levels()[0]), rest
 
     def _asked(self, queries: Queries, rest: slice) -> Asked:
         weights = np.ascontiguousarray((queries.vectors * self.scales_)[:, ::-1])
@@ -94,42 +97,54 @@ class TCQ(ComponentQuantiser):
         queries: NDArray[np.intp],
         items: NDArray[np.intp],
     ) -> Float32Array:
-        segments, rest, n_first = self._segments()
-        of_queries, held, levels = (
-            self._asked(asked, rest),
-            Held(rows, kept.numbers),
-            trellis_levels()[0],
-        )
+        reading, rest = self._reading()
+        of_queries, held = self._asked(asked, rest), Held(rows, kept.numbers)
         out = np.empty(len(items), np.float32)
         run_blocks(
             lambda some: distances_of_pairs(
-                of_queries, held, queries[some], items[some], segments, n_first, levels, out[some]
+                of_queries, held, queries[some], items[some], reading, out[some]
             ),
             row_blocks(len(items), 1, PAIRS),
         )
         return out
 
+    def _looks_up(self, n_queries: int) -> bool:
+        return super()._looks_up(n_queries) or multiplies_bytes()
+
     def _nearest(
         self, asked: Queries, rows: Bytes, kept: Kept, k: int, allowed: NDArray[np.bool_]
     ) -> tuple[Float32Array, NDArray[np.int64]]:
-        segments, rest, n_first = self._segments()
-        of_queries, held, levels = (
-            self._asked(asked, rest),
-            Held(rows, kept.numbers),
-            trellis_levels()[0],
-        )
+        reading, rest = self._reading()
+        of_queries, held = self._asked(asked, rest), Held(rows, kept.numbers)
         parts = row_blocks(len(rows), 1, max(FEWEST, -(-len(rows) // available_threads())))
         nearest = np.full((len(parts), len(asked.lengths), k), np.inf, np.float32)
         found = np.full(nearest.shape, -1, np.int64)
 
-        def search(part: int) -> None:
+        def search_one_by_one(part: int) -> None:
             ends = parts[part].start, parts[part].stop
             for q, (best, places) in enumerate(zip(nearest[part], found[part], strict=True)):
-                nearest_rows(
-                    of_queries, q, held, *ends, allowed, segments, n_first, levels, best, places
-                )
+                nearest_rows(of_queries, q, held, *ends, allowed, reading, best, places)
 
-        run_blocks(search, range(len(parts)))
+        def search_together(part: int) -> None:
+            ends = parts[part].start, parts[part].stop
+            nearest_of_many(
+                of_queries,
+                whole,
+                held,
+                *ends,
+                allowed,
+                reading,
+                lookups,
+                nearest[part],
+                found[part],
+            )
+
+        if super()._looks_up(len(asked.lengths)):
+            run_blocks(search_one_by_one, range(len(parts)))
+        else:
+            whole = rounded(of_queries, self.n_bits_, reading.levels)
+            lookups = lookups_of(self.n_bits_, reading.levels)
+            run_blocks(search_together, range(len(parts)))
         joined, places = (np.concatenate(list(one), axis=1) for one in (nearest, found))
         order = np.argsort(joined, axis=1, kind="stable")[:, :k]
         return np.take_along_axis(joined, order, 1), np.take_along_axis(places, order, 1)
