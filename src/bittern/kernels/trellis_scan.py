@@ -216,7 +216,7 @@ def nearest_of_many(
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def _look_again(
-    near: int,
+    near: np.uint64,
     block: int,
     row: int,
     asked: Asked,
@@ -229,7 +229,7 @@ def _look_again(
     """Insert a row into the nearest of some lanes, the bits of ``near``, by its exact distances."""
     while near:
         lane = lowest_bit(near)
-        near &= near - np.uint64(1)
+        near = near & (near - np.uint64(1))
         q = block * LANES + np.int64(lane)
         exact = distance_of(asked, q, held, row, reading)
         insert(exact, row, nearest[q], rows[q])
