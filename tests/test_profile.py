@@ -71,13 +71,15 @@ def test_leaving_every_query_out_of_its_own_ranking():
     assert profile.n_relevant.tolist() == (sizes[labels] - 1).tolist()
 
 
+@pytest.mark.parametrize("n_bits", [64, 130])
+@pytest.mark.parametrize("many", [{"FEW": 0}, {}, {"FEW_CLASSES": 1}], ids=repr)
 @pytest.mark.parametrize("excluded", [False, True])
-def test_counting_in_small_parts_changes_nothing(truth, monkeypatch, excluded):
+def test_counting_in_small_parts_changes_nothing(truth, monkeypatch, excluded, many, n_bits):
     truth = truth.excluding(EXCLUDED) if excluded else truth
-    queries, database = random_codes(64)
+    queries, database = random_codes(n_bits)
     whole = TieProfile.from_codes(queries, database, truth)
-    monkeypatch.setattr(counting, "PART", 7)
-    monkeypatch.setattr(counting, "WORDS", 20)
+    for name, size in {"PART": 7, "LARGEST_PART": 5, "WORDS": 20, **many}.items():
+        monkeypatch.setattr(counting, name, size)
     assert_identical(TieProfile.from_codes(queries, database, truth), whole)
 
 
@@ -154,9 +156,10 @@ def test_empty_columns_do_not_matter_to_equality():
     assert wide == narrow
 
 
-def test_progress_grows_to_the_whole(monkeypatch):
-    monkeypatch.setattr(counting, "PART", 3)
-    monkeypatch.setattr(counting, "WORDS", 20)
+@pytest.mark.parametrize("few", [0, 1000])
+def test_progress_grows_to_the_whole(monkeypatch, few):
+    for name, size in {"PART": 3, "LARGEST_PART": 3, "WORDS": 20, "FEW": few}.items():
+        monkeypatch.setattr(counting, name, size)
     queries, database = random_codes(64)
     for truth in (GROUND_TRUTHS["classes"](), GROUND_TRUTHS["tags"](), GROUND_TRUTHS["matrix"]()):
         calls = []

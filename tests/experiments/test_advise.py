@@ -6,6 +6,7 @@ import re
 import runpy
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -136,6 +137,18 @@ def test_shares_that_hardly_change_are_predicted_near_what_was_measured():
         assert abs(one.value - last) < 0.01
         assert one.high - one.low < 0.08
     assert all(one.high - one.low < 0.01 for one in got[2:])
+
+
+def test_more_candidates_never_find_less_among_more_items():
+    sizes, cuts, total = [1800, 3600, 7200, 14_400], [10, 20, 40, 80, 160], 2500
+    kept = [[0.81, 0.80, 0.79, 0.78], [0.975, 0.972, 0.97, 0.967], [0.999, 0.999, 0.998, 0.997]]
+    shares = np.array([*kept, [1, 1, 1, 0.9998], [1, 1, 1, 1]]).T
+    draws = np.random.default_rng(0).binomial(total, shares[:, None], (4, 500, 5)) / total
+    got = predict_shares(sizes, cuts, shares, draws, np.full(4, float(total)), 10**7)
+    assert got[0].value < 0.75
+    for less, more in itertools.pairwise(got):
+        assert less.value <= more.value
+        assert less.low <= more.low
 
 
 def test_shares_above_one_follow_a_line_in_the_logarithm_of_the_size():
@@ -305,6 +318,19 @@ def test_a_share_of_which_nothing_was_missed_is_not_certain():
     assert 1 - 20 * missed < share.low < 1 - missed
 
 
+def test_nothing_is_called_sure_whose_interval_begins_below_the_target(plain):
+    sure = plain.safe_choice
+    factor = plain.needed(sure, plain.most, surely=True)
+    found = list(sure.shares.expected[plain.store])
+    found[plain.factors.index(factor)] = replace(found[plain.factors.index(factor)], low=0.1)
+    shares = replace(sure.shares, expected={**sure.shares.expected, plain.store: tuple(found)})
+    rows = tuple(replace(row, shares=shares) if row is sure else row for row in plain.rows)
+    wide = replace(plain, rows=rows)
+    assert "Nothing has its whole interval above" in wide.sentence
+    assert "To be sure" not in wide.sentence
+    assert "Nothing has its whole interval above" not in plain.sentence
+
+
 @pytest.mark.parametrize("items", [300, 100_000])
 def test_nor_is_one_of_judged_items(items):
     itself = np.eye(60, 300, dtype=int)
@@ -450,7 +476,7 @@ SHORT = ("--methods", "int8,itq", "--bytes", "1,2", "--splits", 1)
 
 
 def test_the_command_takes_queries_and_judgements(bittern):
-    given = ("--vectors", "x.npy", "--queries", "q.npy", "--qrels", "qrels", "--items", 1000)
+    given = ("--vectors", "x.npy", "--queries", "q.npy", "--qrels", "qrels", "--items", "1e3")
     code, out, err = bittern(*given, *SHORT, "--format", "json")
     assert (code, err) == (0, "")
     said = json.loads(out)
@@ -501,6 +527,8 @@ def test_what_is_exported_runs(bittern, folder, monkeypatch, method, metric, sto
         (("--vectors", "x.npy", "--bits", "0"), "--bits must be between 1 and 4096, got 0."),
         (("--vectors", "x.npy", "--bytes", "0"), "--bytes must be between 1 and 512, got 0."),
         (("--vectors", "x.npy", "--items", "0"), "--items must be at least 11, got 0."),
+        (("--vectors", "x.npy", "--items", "1.5"), "--items must be whole, got 1.5."),
+        (("--vectors", "x.npy", "--items", "inf"), "--items must be whole, got inf."),
         (("--vectors", "x.npy", "--rescore", "0"), "--rescore must be between 1 and 1000"),
         (("--vectors", "x.npy", "--qrels", "qrels"), "--qrels needs the --queries"),
         (("--vectors", "x.npy", "--queries", "q.npy", "--qrels", "odd-qrels"), "id 'abc'"),

@@ -5,7 +5,7 @@ import pytest
 
 import bittern as bt
 from bittern.kernels import small
-from bittern.kernels.grouping import group_rows
+from bittern.kernels.grouping import group_rows, group_words
 from bittern.relevance import base
 
 
@@ -15,6 +15,17 @@ def test_rows_are_grouped_as_a_stable_sort_does():
     order = np.empty(500, np.intp)
     group_rows(classes, np.cumsum(sizes) - sizes, order)
     np.testing.assert_array_equal(order, np.argsort(classes, kind="stable"))
+
+
+@pytest.mark.parametrize("n_words", [1, 3])
+def test_words_are_grouped_as_rows_are(n_words):
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 7, 500).astype(np.int32)
+    words = rng.integers(0, 2**64, (500, n_words), dtype=np.uint64)
+    offsets, planes = np.empty(9, np.int64), np.empty((n_words, 500), np.uint64)
+    group_words(words, classes, offsets, planes)
+    np.testing.assert_array_equal(planes, words[np.argsort(classes, kind="stable")].T)
+    np.testing.assert_array_equal(np.diff(offsets), np.bincount(classes, minlength=8))
 
 
 @pytest.mark.parametrize("least", [0, 3])

@@ -69,6 +69,7 @@ def test_the_command_says_how_long_and_how_much(run):
     assert code == 0
     assert "1,000, on 4 cores" in printed
     assert "16 GB" in printed
-    code, _, complaint = run("shards", "plan", "1.5")
-    assert code == 2
-    assert "must be whole" in complaint
+    for wrong in ("1.5", "inf", "nan"):
+        code, _, complaint = run("shards", "plan", wrong)
+        assert code == 2
+        assert "must be whole" in complaint

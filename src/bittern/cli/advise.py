@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import echo
 
-from bittern.cli.app import VectorMetric, app, check_outputs, handle_interrupt
+from bittern.cli.app import VectorMetric, app, check_outputs, handle_interrupt, whole
 from bittern.cli.fit import Key
 from bittern.errors import InputError
 from bittern.progress import Bar
@@ -58,8 +58,10 @@ def advise(
         float, typer.Option(help="Share of the float ranking's quality to keep.")
     ] = 0.95,
     items: Annotated[
-        int | None,
-        typer.Option(help="Number of items that you will search (default: the number of rows)."),
+        float | None,
+        typer.Option(
+            help="Number of items that you will search, such as 1e7 (default: the number of rows)."
+        ),
     ] = None,
     rescore: Annotated[
         int, typer.Option(help="Most rescoring that the answer may use: 4 sorts 4 × k candidates.")
@@ -142,7 +144,7 @@ def advise(
             given.vectors,
             y,
             target=target,
-            items=items,
+            items=None if items is None else whole(items, "advise: --items"),
             methods=methods,
             n_bytes=bytes,
             n_bits=bits,

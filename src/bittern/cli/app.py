@@ -215,6 +215,13 @@ def parse_metrics(names: str | None) -> tuple[MetricName, ...]:
     return tuple(map(parse, listed))
 
 
+def whole(number: float, name: str) -> int:
+    """A number of items that may be written as 1e9."""
+    if not number.is_integer():
+        raise InputError(f"{name} must be whole, got {number:g}.")
+    return int(number)
+
+
 def check_outputs(*files: Path | None, plot: Path | None = None) -> None:
     """Raise an error now if a file could not be written, or a plot not drawn, later; skip None."""
     if plot is not None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer import echo
 
-from bittern.cli.app import CodeLayout, Layout, app, handle_interrupt
+from bittern.cli.app import CodeLayout, Layout, app, handle_interrupt, whole
 from bittern.cli.fit import Key
 from bittern.cli.sharded import Dask, Processes, executor_for
 from bittern.errors import InputError
@@ -158,7 +158,6 @@ def plan_shards(
     """
     from bittern.scale import plan
 
-    if items != int(items) or items < 1:
-        raise InputError(f"shards: the number of items must be whole and at least 1, got {items}.")
-    found = plan(int(items), bits, queries, machines, cores=cores, shard_size=shard_size)
+    n = whole(items, "shards: the number of items")
+    found = plan(n, bits, queries, machines, cores=cores, shard_size=shard_size)
     echo(str(found))

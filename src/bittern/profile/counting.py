@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,9 @@ from bittern.relevance.sparse import SparseRelevance
 from bittern.relevance.tags import TagRelevance
 
 PART = 1 << 18  # database items counted at a time
+LARGEST_PART = 1 << 19  # of few queries
+FEW = 1 << 10  # queries; fewer are not divided among threads, but the database is
+FEW_CLASSES = 1 << 16  # that are grouped part by part
 STEPS = 50  # of the progress that NumPy alone reports
 WORDS = 1 << 28  # words compared in one block of work: a fraction of a second
 
@@ -77,19 +82,71 @@ def _count_many(
 ) -> None:
     """Add to the counts by kernels.
 
-    The database is counted part by part, and threads share the blocks of queries of each part.
     Queries with the same relevant items are put side by side, because kernels count several
     together.
     """
     order = relevance.query_order()
     grouped, words = relevance.take(order), queries[order]
     ordered = np.zeros_like(counts)
+    parts = _even_parts(len(database), n_threads)
+    by_parts = len(queries) <= FEW and len(parts) > 1
+    count_all = _count_in_parts if by_parts else _count_in_blocks
+    count_all(words, database, grouped, ordered, n_threads, progress)
+    _move_listed(grouped, words, database, ordered)
+    _remove_excluded(grouped, words, database, ordered)
+    counts[order] = ordered
+
+
+def _count_in_parts(
+    queries: Words,
+    database: Words,
+    relevance: Relevance,
+    counts: LevelCounts,
+    n_threads: int,
+    progress: Progress | None,
+) -> None:
+    """Count few queries: threads share the parts of the database, and prepare them too."""
+    counter_of = FEW_COUNTERS.get(type(relevance), COUNTERS[type(relevance)])
+    lock, done = Lock(), 0
+
+    def count(part: slice) -> None:
+        own = np.zeros_like(counts)
+        counter_of(relevance, queries, database, part, own)(slice(None))
+        with lock:
+            counts[:] += own
+
+    def after(part: slice) -> None:
+        nonlocal done
+        done += len(queries) * (part.stop - part.start)
+        if progress is not None:
+            progress(done, len(queries) * len(database))
+
+    run_blocks(count, _even_parts(len(database), n_threads), n_threads, after)
+
+
+def _even_parts(n: int, n_threads: int) -> list[slice]:
+    """Parts of the database, as many for each thread; one if there are few items."""
+    each = -(-n // (n_threads * LARGEST_PART)) if n > PART else 0
+    n_parts = max(1, each * n_threads)
+    ends = np.linspace(0, n, n_parts + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(ends)]
+
+
+def _count_in_blocks(
+    queries: Words,
+    database: Words,
+    relevance: Relevance,
+    counts: LevelCounts,
+    n_threads: int,
+    progress: Progress | None,
+) -> None:
+    """Count part by part of the database; threads share the blocks of queries of each part."""
     counter_of = COUNTERS[type(relevance)]
     done = 0
     for start in range(0, len(database), PART):
         part = slice(start, min(len(database), start + PART))
         size = part.stop - part.start
-        count = counter_of(grouped, words, database, part, ordered)
+        count = counter_of(relevance, queries, database, part, counts)
 
         def after(rows: slice, size: int = size) -> None:
             nonlocal done
@@ -97,11 +154,8 @@ def _count_many(
             if progress is not None:
                 progress(done, len(queries) * len(database))
 
-        blocks = _query_blocks(len(queries), size * words.shape[1], n_threads)
+        blocks = _query_blocks(len(queries), size * queries.shape[1], n_threads)
         run_blocks(count, blocks, n_threads, after)
-    _move_listed(grouped, words, database, ordered)
-    _remove_excluded(grouped, words, database, ordered)
-    counts[order] = ordered
 
 
 def _class_counter(
@@ -110,6 +164,32 @@ def _class_counter(
     """Count a part of the database grouped by class: each query's class is a range of it."""
     planes = _word_planes(database, relevance.order[part])
     bounds = np.clip(relevance.offsets, part.start, part.stop) - part.start
+    return _range_counter(relevance, queries, planes, bounds, counts)
+
+
+def _few_class_counter(
+    relevance: ClassRelevance, queries: Words, database: Words, part: slice, counts: LevelCounts
+) -> Callable[[slice], None]:
+    """As :func:`_class_counter`, for items as they stand: only the part is grouped."""
+    from bittern.kernels.grouping import group_words
+
+    groups = relevance.groups
+    if groups.n_classes > FEW_CLASSES:
+        return _class_counter(relevance, queries, database, part, counts)
+    words, bounds = database[part], np.empty(groups.n_classes + 1, np.int64)
+    planes = np.empty(words.shape[::-1], np.uint64)
+    group_words(words, groups.classes[part], bounds, planes)
+    return _range_counter(relevance, queries, planes, bounds, counts)
+
+
+def _range_counter(
+    relevance: ClassRelevance,
+    queries: Words,
+    planes: Words,
+    bounds: NDArray[np.int64],
+    counts: LevelCounts,
+) -> Callable[[slice], None]:
+    """Count items that are grouped by class; class c begins at ``bounds[c]``."""
     c = relevance.query_classes
     starts, stops = np.where(c >= 0, bounds[c], 0), np.where(c >= 0, bounds[c + 1], 0)
     tiles = tiles_for(planes)
@@ -169,6 +249,9 @@ COUNTERS: dict[type[Relevance], Callable[..., Callable[[slice], None]]] = {
     ClassRelevance: _class_counter,
     TagRelevance: _tag_counter,
     SparseRelevance: _sparse_counter,
+}
+FEW_COUNTERS: dict[type[Relevance], Callable[..., Callable[[slice], None]]] = {
+    ClassRelevance: _few_class_counter,
 }
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bittern.checks import Float32Array, Float64Array, check_count
 from bittern.errors import InputError
 from bittern.quantise import correction
-from bittern.quantise.base import Expanded, Quantiser, squared_float32
+from bittern.quantise.base import Expanded, Quantiser, Queries, squared_float32
 from bittern.quantise.correction import N_BYTES, POWERS, SHARES
 from bittern.quantise.stored import Bytes
 
@@ -92,10 +92,10 @@ class CorrectedQuantiser(Quantiser):
                 some = list(same)
                 self._allocate(self._room(some[0]), draw)
                 self._correct(residuals[:N_TRIAL_ITEMS], some[0])
-                rows = self._encoded(items)
+                rows, asked = self._encoded(items), self._queries(queries)
                 for choice in some:
                     self.power_, self.share_ = choice.power, choice.share
-                    recalls.append(trial.recall(self, self._expanded(rows)))
+                    recalls.append(trial.recall(self, asked, self._expanded(rows)))
         return choices[int(np.argmax(recalls))]
 
     def _room(self, choice: _Choice) -> int:
@@ -220,15 +220,13 @@ class _Trial:
     """Queries and a database, and which items are truly nearest."""
 
     def __init__(self, queries: Float32Array, items: Float32Array, metric: str) -> None:
-        self.queries = queries
         products = queries @ items.T
         gaps = -products if metric == "inner-product" else squared_float32(items) - 2 * products
         k = min(correction.RANKS, gaps.shape[1])
         self.true: NDArray[np.intp] = np.argpartition(gaps, k - 1, axis=1)[:, :k]
 
-    def recall(self, quantiser: Quantiser, items: Expanded) -> float:
+    def recall(self, quantiser: Quantiser, q: Queries, items: Expanded) -> float:
         """The recall of estimated distances."""
-        q = quantiser._queries(self.queries)
         products = q.vectors @ items.vectors.T
         products += q.to_centres[:, items.groups]
         found = quantiser._distance(products, q.lengths[:, None], items.lengths)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -194,18 +195,60 @@ class Relevance(ABC):
     def _shard(self, start: int, stop: int) -> Self: ...
 
 
+class Groups:
+    """Rows and their classes, grouped by class once it is asked for; several may share it."""
+
+    def __init__(self, classes: NDArray[np.int32], n_classes: int) -> None:
+        self.classes, self.n_classes = classes, n_classes
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each class begins in ``order``, and where the last one ends."""
+        offsets = np.zeros(self.n_classes + 1, np.int64)
+        np.cumsum(np.bincount(self.classes, minlength=self.n_classes), out=offsets[1:])
+        return offsets
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """The rows by class; those of a class ascend."""
+        classes = self.classes
+        if len(classes) >= MANY and small.is_over():
+            from bittern.kernels.grouping import group_rows
+
+            order = np.empty(len(classes), np.intp)
+            group_rows(classes, self.offsets[:-1].copy(), order)
+            return order
+        order = np.argsort(classes.astype(np.uint16), kind="stable")  # 16 bits: a radix sort
+        if self.n_classes > 1 << 16:
+            order = order[np.argsort((classes >> 16).astype(np.uint16)[order], kind="stable")]
+        return order
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class ClassRelevance(Relevance):
     """Relevant if in the same class.
 
-    The database is grouped by class once.  The items relevant to a query are then one range of that
-    order, so counting never looks at labels.
+    The database is grouped by class once, when someone asks.  The items relevant to a query are
+    then one range of that order, so counting never looks at labels.
     """
 
     query_classes: NDArray[np.int32]  # (n_queries,), -1 if the database lacks the class
-    database_classes: NDArray[np.int32]  # (n_database,)
-    order: NDArray[np.intp]  # (n_database,), grouped by class
-    offsets: NDArray[np.int64]  # (n_classes + 1,) where each class begins in that order
+    groups: Groups  # of the database
+
+    @property
+    def database_classes(self) -> NDArray[np.int32]:
+        """The class of each item."""
+        return self.groups.classes
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """The items grouped by class."""
+        return self.groups.order
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each class begins in ``order``, and its end."""
+        return self.groups.offsets
 
     @classmethod
     def build(cls, query_labels: ArrayLike, database_labels: ArrayLike) -> ClassRelevance:
@@ -218,20 +261,17 @@ class ClassRelevance(Relevance):
                 f"integers, got {q.dtype} and {d.dtype}."
             )
         query_classes, database_classes, n_classes = _number(q, d)
-        order, offsets = _grouping(database_classes, n_classes)
         return cls(
             n_queries=len(q),
             n_database=len(d),
             gains=np.array([0, 1]),
             query_classes=query_classes,
-            database_classes=database_classes,
-            order=order,
-            offsets=offsets,
+            groups=Groups(database_classes, n_classes),
         )
 
     def query_order(self) -> NDArray[np.intp]:
         """An order of the queries that puts those with the same relevant items side by side."""
-        return _grouping(self.query_classes + np.int32(1), len(self.offsets))[0]
+        return Groups(self.query_classes + np.int32(1), self.groups.n_classes + 1).order
 
     def levels_of(self, queries: NDArray[Any], items: NDArray[Any]) -> NDArray[np.intp]:
         """Level of each pair (query, item)."""
@@ -258,9 +298,9 @@ class ClassRelevance(Relevance):
         return replace(self, query_classes=self.query_classes[queries])
 
     def _shard(self, start: int, stop: int) -> ClassRelevance:
-        classes = self.database_classes[start:stop]
-        order, offsets = _grouping(classes, len(self.offsets) - 1)
-        return replace(self, database_classes=classes, order=order, offsets=offsets)
+        return replace(
+            self, groups=Groups(self.database_classes[start:stop], self.groups.n_classes)
+        )
 
 
 def _number(
@@ -282,19 +322,3 @@ def _number(
     known = np.append(classes, classes[:1])[q] == queries if len(classes) else q < 0
     numbers = np.where(known, q, -1).astype(np.int32)
     return numbers, places.astype(np.int32), len(classes)
-
-
-def _grouping(classes: NDArray[Any], n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Stable order by class, and where each class begins in it."""
-    offsets = np.zeros(n_classes + 1, np.int64)
-    np.cumsum(np.bincount(classes, minlength=n_classes), out=offsets[1:])
-    if len(classes) >= MANY and small.is_over():
-        from bittern.kernels.grouping import group_rows
-
-        order = np.empty(len(classes), np.intp)
-        group_rows(classes, offsets[:-1].copy(), order)
-        return order, offsets
-    order = np.argsort(classes.astype(np.uint16), kind="stable")  # 16 bits: a radix sort
-    if n_classes > 1 << 16:
-        order = order[np.argsort((classes >> 16).astype(np.uint16)[order], kind="stable")]
-    return order, offsets

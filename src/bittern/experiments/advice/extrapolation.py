@@ -11,10 +11,10 @@ are nearer, which moves the line; for the k nearest,
 One plane is fitted by least squares to all measured sizes n and numbers of candidates c, each share
 weighted by the inverse variance of :math:`\Phi^{-1}(s)` over draws of queries.  That variance is at
 least that of half an item found more or less.  Shares of 1 have no finite value, and are left out
-if enough others remain.  The plane does not say where a share is, only how it changes from the
-largest measured size on, so a prediction for that size is what was measured.  For ground truth by
-labels or judgements, where a share may be above 1, s itself is linear in :math:`\log n`, with a
-line for each c.
+if others remain in enough sizes.  The plane does not say where a share is, only how it changes from
+the largest measured size on, so a prediction for that size is what was measured.  More candidates
+lose no more in a prediction than they did there.  For ground truth by labels or judgements, where a
+share may be above 1, s itself is linear in :math:`\log n`, with a line for each c.
 
 The interval is one of prediction.  Queries and splits are drawn with replacement, and each draw has
 its own plane and its own share at the largest size.  The *drift* is the root mean square, for each
@@ -33,7 +33,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from bittern.checks import Float64Array
-from bittern.experiments.advice.record import Estimate
+from bittern.experiments.advice.record import FEWEST_SIZES, Estimate
 
 TAIL = 2.5  # per cent outside a 95 % interval, at each end
 LARGEST_SHARE = 0.9  # of all items that candidates may be on the curve
@@ -63,10 +63,18 @@ def predict_shares(
     variances = drawn.var(axis=1) + np.square(half / density)
     terms = np.stack([_terms(cuts, size) for size in sizes])
     is_used = ~is_full
-    if is_used.sum() < len(sizes) + terms.shape[2]:
+    if is_used.any(axis=1).sum() < FEWEST_SIZES:
         is_used[:] = True
     values, moved = _moved(sizes, n, y, drawn, is_used / variances, terms, _terms(cuts, n))
+    _lose_no_more(values, y[-1])
+    _lose_no_more(moved, drawn[-1].T)
     return [_estimate(v, d, back=ndtr) for v, d in zip(values, moved, strict=True)]
+
+
+def _lose_no_more(values: Float64Array, measured: Float64Array) -> None:
+    """Raise values by number of candidates that fall by more than the measured ones do."""
+    for i, fall in enumerate(np.minimum(np.diff(measured, axis=0), 0.0)):
+        values[i + 1] = np.maximum(values[i + 1], values[i] + fall)
 
 
 def predict_ratios(

@@ -52,10 +52,10 @@ def _surer(advice: Advice) -> str:
     chosen, row, goal = advice.rerank_choice, advice.safe_choice, percent(advice.target)
     if chosen is None:
         return ""
-    if row is None:
+    factor = None if row is None else advice.needed(row, advice.most, surely=True)
+    if row is None or factor is None or advice.share(row, factor).low < advice.target:
         return f"Nothing has its whole interval above {goal}."
-    factor = advice.needed(row, advice.most, surely=True)
-    if factor is None or (row is chosen and factor == advice.factor):
+    if row is chosen and factor == advice.factor:
         return ""
     return f"To be sure of {goal}, take {_kept(advice, row, factor)}."
 
