@@ -2,6 +2,8 @@
 
 import socket
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -78,6 +80,23 @@ def test_addresses():
     for bad in ("milvus://h:port/x", "milvus://h/", "milvus:///a.txt", "milvus://h/x?y=1"):
         with pytest.raises(InputError, match="an address is"):
             MilvusAddress.parse(bad)
+
+
+def test_what_is_written_counts_at_once():
+    """Milvus Lite has a clock of milliseconds, and files in memory are written faster."""
+    skip_without_milvus()
+    memory = Path("/dev/shm")
+    if not memory.is_dir():
+        pytest.skip("needs files in memory")
+    with (
+        TemporaryDirectory(dir=memory) as folder,
+        bt.store.create(f"milvus://{folder}/a.db", N_BITS) as collection,
+    ):
+        for i in range(80):
+            collection.add(CODES[:2], ids=[2 * i, 2 * i + 1])
+            collection.delete([2 * i])
+            assert len(collection) == i + 1
+            assert collection.get([2 * i + 1]).codes == CODES[1:2]
 
 
 @pytest.fixture(scope="module")
