@@ -4,6 +4,7 @@ import socket
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from same_answers import CODES, CONDITIONS, N_BITS, check_same, fill, filled_pai
 import bittern as bt
 from bittern.data.export import write_folder
 from bittern.errors import FileError, InputError
-from bittern.io.milvus import MilvusAddress
+from bittern.io.milvus import MilvusAddress, connect
 from bittern.store import building
 from bittern.store.conditions import to_milvus
 from bittern.store.queries import search_by_images, search_by_text
@@ -97,6 +98,19 @@ def test_what_is_written_counts_at_once():
             collection.delete([2 * i])
             assert len(collection) == i + 1
             assert collection.get([2 * i + 1]).codes == CODES[1:2]
+
+
+@pytest.mark.parametrize(("place", "is_asked"), [("/a.db", False), ("h/x", True)])
+def test_milvus_lite_is_not_asked_whether_it_lives(place, is_asked, monkeypatch):
+    """It would close the connection ("Too many pings") after half a minute."""
+
+    def made(uri, **options):
+        return SimpleNamespace(insert=None, upsert=None, delete=None, options=options)
+
+    library = SimpleNamespace(MilvusClient=made, MilvusException=ValueError)
+    monkeypatch.setattr("bittern.io.milvus.pymilvus_module", lambda: library)
+    client = connect(MilvusAddress.parse(f"milvus://{place}"))
+    assert is_asked == ("grpc_options" not in client.options)
 
 
 @pytest.fixture(scope="module")

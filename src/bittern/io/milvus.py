@@ -17,6 +17,8 @@ from bittern.io.addresses import without_password
 
 DEFAULT_NAME, DEFAULT_PORT = "items", 19530
 CONNECT_SECONDS = 30.0
+# Milvus Lite closes a connection that asks every few seconds whether it lives, as pymilvus does.
+LITE = {"grpc_options": {"grpc.keepalive_time_ms": (1 << 31) - 1}}
 TICK = 0.001  # seconds, of the clock that Milvus Lite orders writes and reads by
 
 
@@ -79,7 +81,12 @@ def connect(address: MilvusAddress) -> Any:
     with milvus_errors(address), warnings.catch_warnings():
         # milvus-lite triggers this warning when it is first imported.
         warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
-        client = pymilvus.MilvusClient(address.uri, token=address.token, timeout=CONNECT_SECONDS)
+        client = pymilvus.MilvusClient(
+            address.uri,
+            token=address.token,
+            timeout=CONNECT_SECONDS,
+            **({} if address.file is None else LITE),
+        )
     if address.file is not None:
         for name in ("insert", "upsert", "delete"):
             setattr(client, name, _with_its_own_tick(getattr(client, name)))
