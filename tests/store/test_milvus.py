@@ -2,6 +2,9 @@
 
 import socket
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from same_answers import CODES, CONDITIONS, N_BITS, check_same, fill, filled_pai
 import bittern as bt
 from bittern.data.export import write_folder
 from bittern.errors import FileError, InputError
-from bittern.io.milvus import MilvusAddress
+from bittern.io.milvus import MilvusAddress, connect
 from bittern.store import building
 from bittern.store.conditions import to_milvus
 from bittern.store.queries import search_by_images, search_by_text
@@ -78,6 +81,36 @@ def test_addresses():
     for bad in ("milvus://h:port/x", "milvus://h/", "milvus:///a.txt", "milvus://h/x?y=1"):
         with pytest.raises(InputError, match="an address is"):
             MilvusAddress.parse(bad)
+
+
+def test_what_is_written_counts_at_once():
+    """Milvus Lite has a clock of milliseconds, and files in memory are written faster."""
+    skip_without_milvus()
+    memory = Path("/dev/shm")
+    if not memory.is_dir():
+        pytest.skip("needs files in memory")
+    with (
+        TemporaryDirectory(dir=memory) as folder,
+        bt.store.create(f"milvus://{folder}/a.db", N_BITS) as collection,
+    ):
+        for i in range(80):
+            collection.add(CODES[:2], ids=[2 * i, 2 * i + 1])
+            collection.delete([2 * i])
+            assert len(collection) == i + 1
+            assert collection.get([2 * i + 1]).codes == CODES[1:2]
+
+
+@pytest.mark.parametrize(("place", "is_asked"), [("/a.db", False), ("h/x", True)])
+def test_milvus_lite_is_not_asked_whether_it_lives(place, is_asked, monkeypatch):
+    """It would close the connection ("Too many pings") after half a minute."""
+
+    def made(uri, **options):
+        return SimpleNamespace(insert=None, upsert=None, delete=None, options=options)
+
+    library = SimpleNamespace(MilvusClient=made, MilvusException=ValueError)
+    monkeypatch.setattr("bittern.io.milvus.pymilvus_module", lambda: library)
+    client = connect(MilvusAddress.parse(f"milvus://{place}"))
+    assert is_asked == ("grpc_options" not in client.options)
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,9 @@ from bittern.io.addresses import without_password
 
 DEFAULT_NAME, DEFAULT_PORT = "items", 19530
 CONNECT_SECONDS = 30.0
+# Milvus Lite closes a connection that asks every few seconds whether it lives, as pymilvus does.
+LITE = {"grpc_options": {"grpc.keepalive_time_ms": (1 << 31) - 1}}
+TICK = 0.001  # seconds, of the clock that Milvus Lite orders writes and reads by
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,31 @@ def connect(address: MilvusAddress) -> Any:
     with milvus_errors(address), warnings.catch_warnings():
         # milvus-lite triggers this warning when it is first imported.
         warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
-        return pymilvus.MilvusClient(address.uri, token=address.token, timeout=CONNECT_SECONDS)
+        client = pymilvus.MilvusClient(
+            address.uri,
+            token=address.token,
+            timeout=CONNECT_SECONDS,
+            **({} if address.file is None else LITE),
+        )
+    if address.file is not None:
+        for name in ("insert", "upsert", "delete"):
+            setattr(client, name, _with_its_own_tick(getattr(client, name)))
+    return client
+
+
+def _with_its_own_tick(write: Callable[..., Any]) -> Callable[..., Any]:
+    """The same write, which returns when the clock of Milvus Lite has moved on.
+
+    Within one millisecond, Milvus Lite does not show what was written, and loses a delete of what
+    was inserted.
+    """
+
+    def then_wait(*values: Any, **options: Any) -> Any:
+        result = write(*values, **options)
+        time.sleep(TICK)
+        return result
+
+    return then_wait
 
 
 @contextmanager

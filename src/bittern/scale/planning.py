@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,14 +28,17 @@ class Costs:
     pair: float  # compare a query with a code, for every 64 bits
     item: float  # map, check and group an item
     task: float  # begin and end a task
-    cell: float  # make, and add up, a cell of a profile: of a query, distance and relevance
+    cell: float  # make a cell of a profile (of a query, distance and relevance) and add it up
+    adding: float  # the part of that for adding up, which one process does for all shards
+    message: float  # send a task of a cluster and receive its result, without its bytes
     byte: float  # send a byte of a result to another machine
 
     @classmethod
-    def fitted(cls, measured: Sequence[Measurement], byte: float) -> Costs:
+    def fitted(cls, measured: Sequence[Measurement], known: Costs) -> Costs:
         """The costs that explain measurements best; their relative errors count, none is negative.
 
-        They need at least four, of different sizes.
+        They need at least four, of different sizes.  One process shows what a pair, an item, a task
+        and a cell cost; the others are those of ``known``.
         """
         from scipy.optimize import nnls
 
@@ -46,7 +49,7 @@ class Costs:
         scale = work.max(axis=0)
         found, _ = nnls(work / scale / seconds[:, None], np.ones(len(seconds)))
         pair, item, task, cell = (found / scale).tolist()
-        return cls(pair, item, task, cell, byte)
+        return replace(known, pair=pair, item=item, task=task, cell=cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,18 @@ class Measurement:
         )
 
 
-# Fitted by ``python benchmarks/scale.py --only evaluate,plan`` (see docs/scale.md); only the cost
-# of a byte is an estimate, 500 MB a second, since there was no other machine.
-COSTS = Costs(pair=1.42e-10, item=1.67e-8, task=7.57e-4, cell=2.58e-8, byte=2e-9)
+# Fitted by ``python benchmarks/scale.py --only evaluate,plan``; adding and messages are those of
+# ``--only dask`` (see docs/scale.md).  Only the cost of a byte is an estimate, 500 MB a second,
+# since there was no other machine.
+COSTS = Costs(
+    pair=1.42e-10,
+    item=1.67e-8,
+    task=7.57e-4,
+    cell=2.58e-8,
+    adding=4.2e-10,
+    message=2.9e-3,
+    byte=2e-9,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,7 @@ class Plan:
     n_workers: int
     processor_seconds: float  # of all cores together
     seconds: float
-    driver_seconds: float  # of the process that adds up the results
+    driver_seconds: float  # of the process that sends tasks and adds up their results
     disk: int  # bytes of all shards: codes and labels
     worker_memory: int  # bytes of one process, above the files it maps
     driver_memory: int
@@ -104,8 +116,8 @@ class Plan:
             "disk": _size(self.disk),
             "memory": f"{_size(self.worker_memory)} for each core, above mapped files; "
             f"{_size(self.driver_memory)} where results are added up",
-            "results": f"{_size(self.transfer)} are sent, and added up in "
-            f"{_duration(self.driver_seconds)}",
+            "results": f"{_size(self.transfer)} are sent, and " * (self.transfer > 0)
+            + f"added up in {_duration(self.driver_seconds)}",
         }
         return "\n".join(f"{name:<9}  {value}" for name, value in rows.items())
 
@@ -131,16 +143,17 @@ def plan(
     check_count(n_queries, "plan: n_queries")
     size = min(check_count(shard_size, "plan: shard_size"), n)
     workers = check_count(machines, "plan: machines") * check_count(cores, "plan: cores")
-    work = Measurement(n, n_bits, n_queries, size).work
-    pairs, items, tasks, cells = (
-        amount * cost for amount, cost in zip(work, astuple(costs)[:4], strict=True)
+    pairs, items, n_tasks, cells = Measurement(n, n_bits, n_queries, size).work
+    n_shards, is_cluster = int(n_tasks), machines > 1
+    transfer = 4 * int(cells) if is_cluster else 0
+    of_tasks = (
+        pairs * costs.pair
+        + items * costs.item
+        + n_shards * costs.task
+        + cells * (costs.cell - costs.adding)
     )
-    n_shards, n_cells = int(work[2]), int(work[3])
-    transfer = 4 * n_cells if machines > 1 else 0
-    sending = transfer * costs.byte
+    driver = cells * costs.adding + n_shards * costs.message * is_cluster + transfer * costs.byte
     waves = -(-n_shards // workers) / n_shards  # the share of all tasks that one core does
-    driver = cells + sending
-    of_tasks = pairs + items + tasks
     words = -(-n_bits // 64)
     profile = n_queries * (n_bits + 1) * LEVELS
     return Plan(
@@ -154,9 +167,14 @@ def plan(
         driver_seconds=driver,
         disk=n * (8 * words + LABEL),
         worker_memory=PROCESS + PER_ITEM * size + PER_CELL * profile + 8 * words * n_queries,
-        driver_memory=PROCESS + 2 * PER_CELL * profile,
+        driver_memory=PROCESS + PER_CELL * profile + 8 * profile * _waiting(n_shards, workers),
         transfer=transfer,
     )
+
+
+def _waiting(n_shards: int, workers: int) -> int:
+    """How many profiles may wait for their neighbour at once, while they are added as a tree."""
+    return min(n_shards, workers + n_shards.bit_length())
 
 
 def _duration(seconds: float) -> str:

@@ -30,8 +30,6 @@ HitRows = NDArray[np.int64]  # (n, 3): distance, position, id; sorted in this or
 Positions = tuple[int, int]  # after the first, up to the second
 ALL_POSITIONS: Positions = (-1, np.iinfo(np.int64).max)
 
-PATIENCE = 3.0  # seconds until what was written must be readable
-
 
 class MilvusCollection(ServedCollection):
     """A collection in Milvus, which stores and searches binary vectors by Hamming distance.
@@ -309,10 +307,7 @@ class MilvusCollection(ServedCollection):
 
     def _entry(self, name: str) -> bytes:
         """The bytes that :func:`put_entry` stored under that name."""
-        until = time.monotonic() + PATIENCE
-        while not (rows := self._parts(name)) and time.monotonic() < until:
-            time.sleep(0.01)  # Milvus Lite shows what was written a moment later
-        if not rows:
+        if not (rows := self._parts(name)):
             raise FileError(f"{self.place}: not a complete collection ('{name}' is missing).")
         parts = sorted((row["part"], row["text"]) for row in rows)
         return base64.b64decode("".join(text for _, text in parts))
