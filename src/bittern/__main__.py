@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 
 INTERRUPTED = 130  # the exit code of what Ctrl-C ended
 AGAIN = 0.05  # seconds after which a Ctrl-C that Python dropped is repeated
@@ -35,7 +36,8 @@ def _repeat_interrupt(dropped: sys.UnraisableHookArgs) -> None:
 
     timer = Timer(AGAIN, os.kill, (os.getpid(), signal.SIGINT))  # later, when the callback is over
     timer.daemon = True
-    timer.start()
+    with suppress(RuntimeError):  # no thread begins any more when all is over
+        timer.start()
 
 
 if __name__ == "__main__":
