@@ -356,6 +356,19 @@ def test_ctrl_c_in_a_callback_is_not_lost_and_prints_no_traceback():
     assert (done.returncode, done.stdout, done.stderr) == (130, "dropped\n", "")
 
 
+def test_ctrl_c_while_a_class_is_made_is_no_error(monkeypatch, run):
+    import bittern.cli.app  # noqa: F401
+
+    def stopped(_):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:  # what Python makes of it in __set_name__
+            raise RuntimeError("Error calling __set_name__ on 'cached_property'") from error
+
+    monkeypatch.setattr(sys.modules["bittern.cli.app"], "_program", stopped)
+    assert run("index") == (130, "", "bittern: stopped.\n")
+
+
 WORKER = """
 import os, sys, time
 from bittern.parallel import run_tasks

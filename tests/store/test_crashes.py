@@ -164,6 +164,20 @@ def test_ctrl_c_inside_duckdb_leaves_the_collection_in_use(path, monkeypatch, er
         assert check_whole(collection) == 2
 
 
+def test_ctrl_c_while_a_collection_is_made_leaves_nothing(tmp_path, monkeypatch):
+    class Interrupted:
+        def __getattr__(self, name):
+            return getattr(duckdb, name)
+
+        def connect(self, *_):
+            raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr("bittern.store.embedded.duckdb_library", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bt.store.create(tmp_path / "new.bittern", n_bits=8)
+    assert list(tmp_path.glob("*new*")) == []
+
+
 def test_an_index_that_missed_a_write_is_built_again(path, monkeypatch):
     with bt.store.open(path) as collection:
         collection.add(CODES, metadata={"batch": [0] * BATCH})
@@ -213,6 +227,18 @@ def test_a_file_that_may_not_grow_keeps_what_it_has(path):
         told, said = filler.communicate()
     assert filler.returncode == 0, said
     check_filled(path, told)
+
+
+def test_a_log_that_cannot_be_written_to_the_file_fails_no_write(path):
+    script = FILLER.replace("done = 0", "done, file = 0, collection._file; file._longest_log = 1")
+    script = script.replace("while True:", "for _ in range(3):")
+    script += "    print(file._longest_log > 1)\n"  # it failed, and is not tried at every write
+    with running(script, path, path.stat().st_size + 50_000) as filler:
+        told, said = filler.communicate()
+    assert filler.returncode == 0, said
+    assert [*told.split()[:3], told.split()[-1]] == ["3", "600", "600", "True"]
+    with bt.store.open(path) as collection:
+        assert check_whole(collection) == 3
 
 
 def test_a_full_disk_keeps_what_it_has(path, tmp_path):

@@ -146,7 +146,7 @@ class DuckFile:
             except (RuntimeError, duckdb.Error) as error:
                 self._longest_log = 2 * size
                 self._connect_again()
-                if _is_interrupt(error):
+                if is_interrupt(error):
                     raise KeyboardInterrupt from None
 
     def _connect_again(self) -> None:
@@ -196,7 +196,7 @@ class DuckFile:
         except BitternError:
             raise
         except (RuntimeError, duckdb.Error) as error:
-            if _is_interrupt(error):
+            if is_interrupt(error):
                 raise KeyboardInterrupt from None
             of_condition = (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError)
             if isinstance(error, of_condition) or not isinstance(error, duckdb.Error):
@@ -216,7 +216,7 @@ def first_line(error: Exception) -> str:
     return re.sub(r"^[A-Za-z ]+ Error: ", "", reason_of(error)).rstrip(" .!")
 
 
-def _is_interrupt(error: Exception) -> bool:
+def is_interrupt(error: Exception) -> bool:
     """Whether Ctrl-C is the reason: it stops DuckDB's query, or DuckDB's own call to Python."""
     duckdb = duckdb_library()
     if isinstance(error, (RuntimeError, duckdb.InterruptException)):
@@ -244,7 +244,7 @@ def _connect(path: Path, named: Path, scratch: Path, *, read_only: bool) -> Any:
             connection.close()
             raise
     except (duckdb.Error, RuntimeError, MemoryError) as error:
-        if _is_interrupt(error):
+        if is_interrupt(error):
             raise KeyboardInterrupt from None
         raise refusal(named, error) from error
     return connection

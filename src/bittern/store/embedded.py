@@ -23,7 +23,7 @@ from bittern.io.files import existing_file, reading
 from bittern.io.leftovers import own_mark, remove_leftovers
 from bittern.io.metadata import IN_JSON, Column, Columns, value_of
 from bittern.store.base import TITLE, Collection, Ids, Items, new_head
-from bittern.store.duckfile import DuckFile, duckdb_library, first_line, quoted
+from bittern.store.duckfile import DuckFile, duckdb_library, first_line, is_interrupt, quoted
 from bittern.store.paths import real_folder
 from bittern.store.recipe import PARTS, Recipe
 
@@ -402,7 +402,9 @@ def _make_file(file: Path, n_bits: int, entries: dict[str, bytes]) -> None:
             connection.execute("CREATE TABLE bittern (name VARCHAR, value BLOB)")
             for name, value in entries.items():
                 connection.execute("INSERT INTO bittern VALUES (?, ?)", [name, value])
-    except duckdb.Error as error:
+    except (RuntimeError, duckdb.Error) as error:
+        if is_interrupt(error):
+            raise KeyboardInterrupt from None
         raise FileError(f"{file}: cannot be written ({first_line(error)}).") from error
 
 
