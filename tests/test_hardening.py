@@ -317,10 +317,56 @@ def test_ctrl_c_just_after_the_imports_ends_the_command(monkeypatch, capsys):
     import bittern.cli
     from bittern.__main__ import main
 
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # which main replaces
     monkeypatch.setattr(bittern.cli, "main", lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(SystemExit, match="130"):
         main()
     assert capsys.readouterr() == ("", "")
+
+
+DROPPED = """
+import os, signal, sys, time
+import bittern.cli
+from bittern.__main__ import main
+
+class Callback:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)
+
+def work():
+    Callback()
+    print("dropped", flush=True)
+    time.sleep(600)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+bittern.cli.main = work
+main()
+"""
+
+
+def test_ctrl_c_in_a_callback_is_not_lost_and_prints_no_traceback():
+    done = subprocess.run(
+        [sys.executable, "-c", DROPPED],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=seconds(60),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "dropped\n", "")
+
+
+def test_ctrl_c_while_a_class_is_made_is_no_error(monkeypatch, run):
+    import bittern.cli.app  # noqa: F401
+
+    def stopped(_):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:  # what Python makes of it in __set_name__
+            raise RuntimeError("Error calling __set_name__ on 'cached_property'") from error
+
+    monkeypatch.setattr(sys.modules["bittern.cli.app"], "_program", stopped)
+    assert run("index") == (130, "", "bittern: stopped.\n")
 
 
 WORKER = """

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+from contextlib import suppress
 
 INTERRUPTED = 130  # the exit code of what Ctrl-C ended
+AGAIN = 0.05  # seconds after which a Ctrl-C that Python dropped is repeated
 
 
 def main() -> None:
@@ -16,10 +20,24 @@ def main() -> None:
         from bittern.cli import main as run
 
         if is_usual:
+            sys.unraisablehook = _repeat_interrupt
             signal.signal(signal.SIGINT, signal.default_int_handler)
         run()
     except KeyboardInterrupt:  # before or after what the command itself answers
         raise SystemExit(INTERRUPTED) from None
+
+
+def _repeat_interrupt(dropped: sys.UnraisableHookArgs) -> None:
+    """Repeat a Ctrl-C that arrived in a callback, where Python prints and drops every exception."""
+    if not issubclass(dropped.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(dropped)
+        return
+    from threading import Timer
+
+    timer = Timer(AGAIN, os.kill, (os.getpid(), signal.SIGINT))  # later, when the callback is over
+    timer.daemon = True
+    with suppress(RuntimeError):  # no thread begins any more when all is over
+        timer.start()
 
 
 if __name__ == "__main__":

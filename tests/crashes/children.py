@@ -116,18 +116,20 @@ def _begin(work, words, said, errors, tells, environment):
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, buffering=1)  # noqa: SIM115
     os.environ.update(environment)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     code = 0
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         tells.send("began")
         tells.close()
-        work(words)
+        try:
+            work(words)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
     except SystemExit as ending:
         code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
-    except KeyboardInterrupt:
-        code = 130
-    finally:
+    except KeyboardInterrupt:  # perhaps in the line that ends its being raised
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        code = 130
     import atexit
 
     atexit._run_exitfuncs()

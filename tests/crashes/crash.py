@@ -215,11 +215,12 @@ def write(words):
 
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        run_words(words)
-    except KeyboardInterrupt:
+        try:
+            run_words(words)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except KeyboardInterrupt:  # perhaps in the line that ends its being raised
         return 130
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
     return 0
 
 

@@ -2,6 +2,7 @@
 
     scripts/soak --minutes 60 --figure soak.svg
     scripts/soak --minutes 60 --subject service --figure soak-service.svg
+    scripts/soak --minutes 60 --rate 10                 ten operations a second; a core is left free
 
 The collection keeps its size: what is added is deleted later.  Every answer is compared with brute
 force.  Each line of the table is a slice of time: operations, the median and the 99th percentile of
@@ -10,6 +11,7 @@ share), and the size of the files.  A subject is anything with the methods of Su
 """
 
 import argparse
+import math
 import os
 import random
 import sys
@@ -107,7 +109,7 @@ class Model:
         return np.sort(far, axis=1)[:, :k]
 
 
-def soak(subject, minutes, seed=0):
+def soak(subject, minutes, rate=math.inf, seed=0):
     """The rows of the table; raises AssertionError at the first wrong answer."""
     rng, draw, model = random.Random(seed), np.random.default_rng(seed), Model()
 
@@ -124,7 +126,9 @@ def soak(subject, minutes, seed=0):
             kind = "read" if rng.random() < 0.8 else "write"
             started = time.perf_counter()
             (_read if kind == "read" else _write)(subject, model, codes, rng)
-            times[kind].append(1000 * (time.perf_counter() - started))
+            took = time.perf_counter() - started
+            times[kind].append(1000 * took)
+            time.sleep(max(0.0, 1 / rate - took))
         subject.reopen()
         rows.append(
             ((end - begin) / 60, *_summary(times), subject.memory() / 2**20, subject.size() / 2**20)
@@ -191,10 +195,11 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/soak", description="Use a collection for long.")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--subject", choices=list(SUBJECTS), default="collection")
+    parser.add_argument("--rate", type=float, default=math.inf, help="operations a second, at most")
     parser.add_argument("--figure", type=Path, help="draw latency and memory to this file")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        rows = soak(SUBJECTS[given.subject](folder), given.minutes)
+        rows = soak(SUBJECTS[given.subject](folder), given.minutes, given.rate)
     sys.stdout.write(table_of(rows) + "\n")
     if given.figure is not None:
         draw_figure(rows, given.figure)

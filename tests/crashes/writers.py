@@ -91,6 +91,13 @@ def batch(number):
     return bt.Codes.from_bits(rng.random((BATCH, BITS)) < 0.5)
 
 
+def opened(folder):
+    """The collection, whose log is written to its file often, so that kills hit that too."""
+    collection = bt.store.open(folder / "c.bittern")
+    collection._file._longest_log = 10_000
+    return collection
+
+
 def acknowledge(number):
     """Say that a batch was written."""
     sys.stdout.write(f"{number}\n")
@@ -128,7 +135,7 @@ class Adding(Writer):
         return ["write", self.name, folder]
 
     def write(self, folder):
-        collection = bt.store.open(folder / "c.bittern")
+        collection = opened(folder)
         for i in range(self.n):
             collection.add(batch(i), metadata={"batch": [i] * BATCH})
             acknowledge(i)
@@ -156,7 +163,7 @@ class Deleting(Writer):
         return ["write", self.name, folder]
 
     def write(self, folder):
-        collection = bt.store.open(folder / "c.bittern")
+        collection = opened(folder)
         for i in range(self.n):
             collection.delete(range(i * BATCH, (i + 1) * BATCH))
             acknowledge(i)

@@ -1,6 +1,7 @@
 """Files of collections when processes die, disks fill up, and bytes change."""
 
 import contextlib
+import gzip
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -164,6 +166,20 @@ def test_ctrl_c_inside_duckdb_leaves_the_collection_in_use(path, monkeypatch, er
         assert check_whole(collection) == 2
 
 
+def test_ctrl_c_while_a_collection_is_made_leaves_nothing(tmp_path, monkeypatch):
+    class Interrupted:
+        def __getattr__(self, name):
+            return getattr(duckdb, name)
+
+        def connect(self, *_):
+            raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr("bittern.store.embedded.duckdb_library", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bt.store.create(tmp_path / "new.bittern", n_bits=8)
+    assert list(tmp_path.glob("*new*")) == []
+
+
 def test_an_index_that_missed_a_write_is_built_again(path, monkeypatch):
     with bt.store.open(path) as collection:
         collection.add(CODES, metadata={"batch": [0] * BATCH})
@@ -213,6 +229,18 @@ def test_a_file_that_may_not_grow_keeps_what_it_has(path):
         told, said = filler.communicate()
     assert filler.returncode == 0, said
     check_filled(path, told)
+
+
+def test_a_log_that_cannot_be_written_to_the_file_fails_no_write(path):
+    script = FILLER.replace("done = 0", "done, file = 0, collection._file; file._longest_log = 1")
+    script = script.replace("while True:", "for _ in range(3):")
+    script += "    print(file._longest_log > 1)\n"  # it failed, and is not tried at every write
+    with running(script, path, path.stat().st_size + 50_000) as filler:
+        told, said = filler.communicate()
+    assert filler.returncode == 0, said
+    assert [*told.split()[:3], told.split()[-1]] == ["3", "600", "600", "True"]
+    with bt.store.open(path) as collection:
+        assert check_whole(collection) == 3
 
 
 def test_a_full_disk_keeps_what_it_has(path, tmp_path):
@@ -331,11 +359,46 @@ def changed_entry(path, name, value):
         connection.execute("UPDATE bittern SET value = ? WHERE name = ?", [value, name])
 
 
-def test_a_later_format_is_refused(path):
-    head = {"format": "bittern collection", "version": 99, "n_bits": 64, "recipe": {}}
+VERSIONS = {
+    99: r"written by a newer version of this package .format 99, this one reads 1.; upgrade with 'pip"
+}
+VERSIONS |= {0: r"has no format that this package knows .0, ", "1": "no format that this package"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_format_of_another_version_is_refused(path, version):
+    head = {"format": "bittern collection", "version": version, "n_bits": 64, "recipe": {}}
     changed_entry(path, "head", json.dumps(head).encode())
-    with pytest.raises(FileError, match=r"another version of this package \(format 99, this one"):
-        bt.store.open(path)
+    before = path.read_bytes()
+    for read_only in (True, False):
+        with pytest.raises(FileError, match=VERSIONS[version]) as error:
+            bt.store.open(path, read_only=read_only)
+        assert "\n" not in str(error.value)
+    assert path.read_bytes() == before
+
+
+def test_the_first_collection_ever_is_read_and_written(tmp_path):
+    # Written by the first commit that had collections; rows 3 and 4 were deleted.
+    old = Path(__file__).with_name("old") / "first.bittern.gz"
+    path = tmp_path / "old.bittern"
+    path.write_bytes(gzip.decompress(old.read_bytes()))
+    X = np.random.default_rng(7).standard_normal((60, 8)).astype(np.float32)
+    codes = bt.hashing.LSH(n_bits=32, random_state=0).fit(X).encode(X)
+    rows = np.delete(np.arange(60), [3, 4])
+    for read_only in (True, False):
+        with bt.store.open(path, read_only=read_only) as collection:
+            assert collection.ids.tolist() == rows.tolist()
+            assert collection.get(rows).codes == codes[rows]
+            assert collection.get([0, 59]).metadata == [
+                {"n": 0, "name": "item 0"},
+                {"n": 19, "share": 0.95},
+            ]
+            assert (collection.search(X[:3], 1).ids == [[0], [1], [2]]).all()  # by its own hasher
+            assert collection.count("n >= 10") == 40
+    with bt.store.open(path) as collection:
+        assert collection.add(codes[:1], metadata={"n": [7]}).tolist() == [60]
+        collection.delete([0])
+        assert len(collection) == 58
 
 
 def test_a_hasher_of_another_length_is_refused(sound, tmp_path):

@@ -76,6 +76,9 @@ def main() -> None:
     except MemoryError:
         _exit("not enough memory; evaluate shards of the database and add their profiles.")
     except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made
+            typer.echo("bittern: stopped.", err=True)
+            sys.exit(130)
         if NO_CACHE not in str(error):
             raise
         _exit(

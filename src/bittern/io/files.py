@@ -144,11 +144,17 @@ def is_zip(path: Path) -> bool:
 
 def check_version(path: str | os.PathLike[str], found: object, version: int) -> None:
     """Refuse a file whose format has another version than this package reads."""
-    if found != version:
+    if found == version:
+        return
+    if isinstance(found, int) and found > version:
         raise FileError(
-            f"{path}: was written by another version of this package "
-            f"(format {found}, this one reads {version})."
+            f"{path}: was written by a newer version of this package (format {found}, this one "
+            f"reads {version}); upgrade with 'pip install --upgrade bittern'."
         )
+    raise FileError(
+        f"{path}: has no format that this package knows ({found!r}, this one reads {version}); "
+        "make the file again."
+    )
 
 
 def refuse_excess(path: str | os.PathLike[str], promised: int, stored: int, what: str) -> None:

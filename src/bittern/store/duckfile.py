@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,6 +27,7 @@ from bittern.io.leftovers import own_mark, remove_leftovers
 from bittern.store import soundness
 
 DAMAGE = "Corrupt database file|Could not read enough bytes|Could not read all|truncated"
+SHORT_LOG, LONG_LOG = 1 << 20, 16 << 20  # bytes of a log that is written to a small, a large file
 LOCKS_ITSELF = sys.platform == "linux"  # its two kinds of locks, of flock and fcntl, are separate
 _open_for_writing: set[str] = set()  # paths, in this process
 
@@ -48,6 +49,8 @@ class DuckFile:
         self._copy = copy  # the folder of a snapshot, which Windows deletes only after closing
         self._scratch = scratch  # the only folder, besides the file, that DuckDB may write to
         self._lock = threading.RLock()
+        self._beside: list[DuckFile] = []
+        self._longest_log = min(max(path.stat().st_size // 4, SHORT_LOG), LONG_LOG)
 
     @classmethod
     def for_writing(cls, path: str | os.PathLike[str]) -> DuckFile:
@@ -87,7 +90,9 @@ class DuckFile:
     def beside(self) -> DuckFile:
         """Another connection, for reading what was committed while this one writes."""
         with self._lock, self._duckdb_errors("cannot be read"):
-            return DuckFile(self.path, self._connection.cursor(), None, self._scratch)
+            made = DuckFile(self.path, self._connection.cursor(), None, self._scratch)
+            self._beside.append(made)
+            return made
 
     def rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         """The rows of a query's result."""
@@ -106,22 +111,54 @@ class DuckFile:
     @contextmanager
     def transaction(self, **tables: dict[str, Any]) -> Iterator[Any]:
         """A connection whose changes are committed together or not at all."""
-        with (
-            self._lock,
-            _locked(self._guard, alone=True),
-            self._duckdb_errors("cannot be written, and nothing of this write was stored"),
-            _registered(self._connection, tables),
-        ):
-            self._connection.begin()
+        with self._lock, _locked(self._guard, alone=True):
+            with (
+                self._duckdb_errors("cannot be written, and nothing of this write was stored"),
+                _registered(self._connection, tables),
+            ):
+                self._connection.begin()
+                try:
+                    yield self._connection
+                    self._connection.commit()
+                except BaseException:
+                    with suppress(
+                        duckdb_library().Error
+                    ):  # if the commit failed, no transaction is open
+                        self._connection.rollback()
+                    raise
+            self._shorten_log()
+
+    def _shorten_log(self) -> None:
+        """Write a long log to the file, because what waits there is in memory too.
+
+        DuckDB would do so during a commit, and if the disk is full, it would report that as a
+        failed write, although the write is stored.  Here it is no error, and is tried again later.
+        """
+        duckdb = duckdb_library()
+        with suppress(FileNotFoundError):
+            size = Path(f"{self.path}.wal").stat().st_size
+            if size <= self._longest_log:
+                return
             try:
-                yield self._connection
-                self._connection.commit()
-            except BaseException:
-                with suppress(
-                    duckdb_library().Error
-                ):  # if the commit failed, no transaction is open
-                    self._connection.rollback()
-                raise
+                self._connection.execute("CHECKPOINT")
+            except duckdb.TransactionException:  # somebody reads; after the next write then
+                return
+            except (RuntimeError, duckdb.Error) as error:
+                self._longest_log = 2 * size
+                self._connect_again()
+                if is_interrupt(error):
+                    raise KeyboardInterrupt from None
+
+    def _connect_again(self) -> None:
+        """Open the file again, which DuckDB demands when it could not write the log to it."""
+        with ExitStack() as locks:
+            for one in self._beside:
+                locks.enter_context(one._lock)
+                one._connection.close()
+            self._connection.close()
+            self._connection = _connect(self.path, self.path, self._scratch, read_only=False)
+            for one in self._beside:
+                one._connection = self._connection.cursor()
 
     def write_parquet(self, select: str, target: Path) -> None:
         """Write the rows of a query to a Parquet file."""
@@ -159,7 +196,7 @@ class DuckFile:
         except BitternError:
             raise
         except (RuntimeError, duckdb.Error) as error:
-            if _is_interrupt(error):
+            if is_interrupt(error):
                 raise KeyboardInterrupt from None
             of_condition = (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError)
             if isinstance(error, of_condition) or not isinstance(error, duckdb.Error):
@@ -179,7 +216,7 @@ def first_line(error: Exception) -> str:
     return re.sub(r"^[A-Za-z ]+ Error: ", "", reason_of(error)).rstrip(" .!")
 
 
-def _is_interrupt(error: Exception) -> bool:
+def is_interrupt(error: Exception) -> bool:
     """Whether Ctrl-C is the reason: it stops DuckDB's query, or DuckDB's own call to Python."""
     duckdb = duckdb_library()
     if isinstance(error, (RuntimeError, duckdb.InterruptException)):
@@ -199,6 +236,7 @@ def _connect(path: Path, named: Path, scratch: Path, *, read_only: bool) -> Any:
         connection = duckdb.connect(str(path), read_only=read_only)
         try:
             connection.execute("SET enable_progress_bar = false")  # in the middle of our output
+            connection.execute("SET checkpoint_threshold = '1TB'")  # we decide when
             connection.execute(f"SET allowed_directories = [{quoted(str(scratch))}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
@@ -206,7 +244,7 @@ def _connect(path: Path, named: Path, scratch: Path, *, read_only: bool) -> Any:
             connection.close()
             raise
     except (duckdb.Error, RuntimeError, MemoryError) as error:
-        if _is_interrupt(error):
+        if is_interrupt(error):
             raise KeyboardInterrupt from None
         raise refusal(named, error) from error
     return connection

@@ -23,11 +23,11 @@ from bittern.io.files import existing_file, reading
 from bittern.io.leftovers import own_mark, remove_leftovers
 from bittern.io.metadata import IN_JSON, Column, Columns, value_of
 from bittern.store.base import TITLE, Collection, Ids, Items, new_head
-from bittern.store.duckfile import DuckFile, duckdb_library, first_line, quoted
+from bittern.store.duckfile import DuckFile, duckdb_library, first_line, is_interrupt, quoted
 from bittern.store.paths import real_folder
 from bittern.store.recipe import PARTS, Recipe
 
-ID_EXISTS = "EXISTS (SELECT 1 FROM codes WHERE codes.id = wanted.id)"
+FEW = 1000  # ids that a statement lists itself: DuckDB keeps some memory of every join
 
 
 class EmbeddedCollection(Collection):
@@ -128,9 +128,10 @@ class EmbeddedCollection(Collection):
         if ids is None:
             sql = f"SELECT {text} AS t FROM codes JOIN metadata USING (id) ORDER BY position"
             return self._file.arrays(sql)["t"].tolist()
-        wanted = {"id": ids, "row": np.arange(len(ids))}
-        sql = f"SELECT {text} AS t FROM metadata JOIN wanted USING (id) ORDER BY row"
-        return self._file.arrays(sql, wanted=wanted)["t"].tolist()
+        sql = f"SELECT id, {text} AS t FROM metadata WHERE {_among(ids)}"
+        found = self._file.arrays(sql, wanted={"id": ids})
+        known = dict(zip(found["id"].tolist(), found["t"].tolist(), strict=True))
+        return [known[i] for i in ids.tolist()]
 
     @property
     def place(self) -> str:
@@ -153,11 +154,7 @@ class EmbeddedCollection(Collection):
         return np.arange(self._next_id, self._next_id + n)
 
     def _which_exist(self, ids: Ids) -> NDArray[np.bool_]:
-        wanted = {"row": np.arange(len(ids)), "id": ids}
-        found = self._file.arrays(f"SELECT row FROM wanted WHERE {ID_EXISTS}", wanted=wanted)
-        there = np.zeros(len(ids), np.bool_)
-        there[found["row"]] = True
-        return there
+        return self._current_index().positions_of(ids) >= 0
 
     def _add(self, codes: Codes, ids: Ids, columns: Columns) -> None:
         self._write(codes, ids, columns, np.empty(0, np.int64))
@@ -168,7 +165,7 @@ class EmbeddedCollection(Collection):
     def _delete(self, ids: Ids) -> None:
         with self._updating_index() as index:
             with self._file.transaction(wanted={"id": ids}) as connection:
-                _delete_wanted(connection)
+                _delete(connection, ids, "codes", "metadata")
             index.remove(ids)
 
     def _write(self, codes: Codes, ids: Ids, columns: Columns, old: Ids) -> None:
@@ -186,7 +183,7 @@ class EmbeddedCollection(Collection):
                 for change in changes:
                     connection.execute(change)
                 if len(old):
-                    _delete_wanted(connection)
+                    _delete(connection, old, "codes", "metadata")
                 connection.execute("INSERT INTO codes BY NAME SELECT * FROM new_codes")
                 connection.execute(_insertion(columns))
                 _put_entry(connection, "next_id", str(next_id).encode())
@@ -236,7 +233,7 @@ class EmbeddedCollection(Collection):
         with self._file.transaction(**tables) as connection:
             for change in changes:
                 connection.execute(change)
-            connection.execute("DELETE FROM metadata WHERE id IN (SELECT id FROM wanted)")
+            _delete(connection, ids, "metadata")
             connection.execute(_insertion(columns))
         self._kinds |= {name: column.kind for name, column in columns.items()}
 
@@ -294,8 +291,7 @@ class EmbeddedCollection(Collection):
         return None if where is None else self._matching(where)
 
     def _get(self, ids: Ids) -> Items:
-        wanted = {"wanted": {"id": np.unique(ids)}}
-        codes = self._file.arrays("SELECT codes.* FROM codes SEMI JOIN wanted USING (id)", **wanted)
+        codes = self._file.arrays(f"SELECT * FROM codes WHERE {_among(ids)}", wanted={"id": ids})
         rows = np.argsort(codes["id"])[np.searchsorted(np.sort(codes["id"]), ids)]
         known = self._metadata_of(np.unique(ids))
         return Items(ids, self._codes(codes)[rows], [dict(known[i]) for i in ids.tolist()])
@@ -406,7 +402,9 @@ def _make_file(file: Path, n_bits: int, entries: dict[str, bytes]) -> None:
             connection.execute("CREATE TABLE bittern (name VARCHAR, value BLOB)")
             for name, value in entries.items():
                 connection.execute("INSERT INTO bittern VALUES (?, ?)", [name, value])
-    except duckdb.Error as error:
+    except (RuntimeError, duckdb.Error) as error:
+        if is_interrupt(error):
+            raise KeyboardInterrupt from None
         raise FileError(f"{file}: cannot be written ({first_line(error)}).") from error
 
 
@@ -425,9 +423,15 @@ def _put_entry(connection: Any, name: str, value: bytes) -> None:
     connection.execute("UPDATE bittern SET value = ? WHERE name = ?", [value, name])
 
 
-def _delete_wanted(connection: Any) -> None:
-    for table in ("codes", "metadata"):
-        connection.execute(f"DELETE FROM {table} WHERE id IN (SELECT id FROM wanted)")
+def _among(ids: Ids) -> str:
+    """The condition that an item has one of these ids, which are in the table ``wanted`` too."""
+    listed = ", ".join(map(str, ids.tolist())) if len(ids) <= FEW else "SELECT id FROM wanted"
+    return f"id IN ({listed or 'NULL'})"
+
+
+def _delete(connection: Any, ids: Ids, *tables: str) -> None:
+    for table in tables:
+        connection.execute(f"DELETE FROM {table} WHERE {_among(ids)}")
 
 
 def _json_pair(name: str, kind: str) -> str:
