@@ -215,6 +215,25 @@ def test_a_small_search_loads_no_heavy_library():
     assert run_python(script) == "[[(0, 0), (2, 1)]]\n[]"
 
 
+def test_the_first_page_of_the_explorer_loads_no_heavy_library(tmp_path):
+    vectors = np.random.default_rng(0).standard_normal((50, 4))
+    hasher = bt.hashing.LSH(n_bits=8, random_state=0).fit(vectors)
+    with bt.store.create(tmp_path / "rows.bittern", hasher=hasher) as made:
+        made.add(vectors, metadata={"label": ["a"] * 50})
+    script = f"""
+    import sys
+    from starlette.testclient import TestClient
+    from bittern.cli.explore import opened
+    with opened(sys.argv[1], hosts=("127.0.0.1",)) as app:
+        client = TestClient(app, base_url="http://127.0.0.1")
+        asked = "/search", "/view/info", "/items?size=24", "/view/search?item=3"
+        print([client.get(one).status_code for one in asked])
+    print([name for name in {HEAVY} if name in sys.modules])
+    """
+    printed = run_python(script, tmp_path / "rows.bittern")
+    assert printed == "[200, 200, 200, 200]\n[]"
+
+
 def test_the_list_of_commands_is_complete(run):
     code, printed, _ = run("--help")
     assert code == 0

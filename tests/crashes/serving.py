@@ -48,7 +48,7 @@ class Service:
         """The number of a process: of the one that has the collection open, or of a worker."""
         for child in psutil.Process(self.child.pid).children():
             with contextlib.suppress(psutil.Error):
-                if "spawn_main" in " ".join(child.cmdline()):
+                if "resource_tracker" not in " ".join(child.cmdline()):
                     owns = any(file.path.endswith(".bittern") for file in child.open_files())
                     if owns == (target == "writer"):
                         return child

@@ -236,6 +236,6 @@ def test_the_vectors_of_a_file_rank_again(folder, rows):
     np.save(folder / "vectors.npy", blobs()[0])
     with opened(str(rows), vectors=folder / "vectors.npy", hosts=LOOPBACK) as app:
         client = TestClient(app, base_url="http://127.0.0.1")
-        assert client.get("/view/info").json()["rankings"] == ["vectors", "real"]
+        assert client.get("/view/rankings").json() == ["vectors", "real"]
         found = client.get("/view/search?item=4&radius=5&rank=vectors").json()
         assert found["ranked"]["items"]

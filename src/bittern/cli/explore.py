@@ -75,15 +75,18 @@ def opened(
     """The application over a collection or the folder of an experiment."""
     from bittern import store
     from bittern.web.app import create_app
-    from bittern.web.explorer.experiment import Experiment
-    from bittern.web.explorer.routes import collection_pages, experiment_pages
 
     if not store.is_address(place) and Path(place).is_dir():
+        from bittern.web.explorer.experiment import Experiment
+        from bittern.web.explorer.experiment_routes import experiment_pages
+
         if against is not None or vectors is not None:
             raise InputError("explore: --against and --vectors are for collections.")
         pages = experiment_pages(Experiment(Path(place)))
         yield create_app(None, pages=pages, token=token, hosts=hosts)
         return
+    from bittern.web.explorer.routes import collection_pages
+
     with ExitStack() as stack:
         here = _source(stack, place, vectors)
         other = None if against is None else _source(stack, against, None)

@@ -17,11 +17,12 @@ from bittern.errors import InputError
 from bittern.index.base import Index, Mask, Nearest, Within, Words
 from bittern.index.flat_index import EVERYTHING, Part, join_blocks, query_blocks
 from bittern.kernels import small
+from bittern.kernels.segment_tables import SegmentTables
 from bittern.parallel import run_blocks
 
 if TYPE_CHECKING:  # loaded when needed: small work needs no kernels
     from bittern.index.scans import Scan
-    from bittern.kernels.multi_index import Searched, SegmentTables
+    from bittern.kernels.multi_index import Searched
 
 FEWEST = 1 << 16  # codes; with fewer, a scan for the nearest is faster
 FEWEST_WITHIN = 1 << 12  # the same for a radius
@@ -262,7 +263,7 @@ def build(
             kernels.copy_codes(words, rows[j], codes[j])
 
     run_blocks(work, range(len(lows)), n_threads)
-    return kernels.SegmentTables(lows, widths, bases, offsets, rows, codes, *_masks(widths))
+    return SegmentTables(lows, widths, bases, offsets, rows, codes, *_masks(widths))
 
 
 def _segments_for(
@@ -332,8 +333,6 @@ def _arrays_of(tables: SegmentTables) -> dict[str, NDArray[Any]]:
 
 def _restored(arrays: dict[str, NDArray[Any]], words: Words, n_bits: int) -> SegmentTables:
     """The tables from the arrays of :func:`_arrays_of`; a ValueError if they do not fit."""
-    from bittern.kernels import multi_index as kernels
-
     lows, widths, offsets, rows = (arrays[name] for name in ("lows", "widths", "offsets", "rows"))
     kinds = lows.dtype == widths.dtype == np.int64 and offsets.dtype == rows.dtype == np.uint32
     if not kinds or lows.ndim != 1 or not 0 < len(lows) == len(widths) <= MOST_SEGMENTS:
@@ -357,7 +356,7 @@ def _restored(arrays: dict[str, NDArray[Any]], words: Words, n_bits: int) -> Seg
         (len(lows), *words.shape),
     ):
         raise ValueError("its tables do not hold its codes")
-    return kernels.SegmentTables(lows, widths, bases, offsets, rows, codes, *_masks(widths))
+    return SegmentTables(lows, widths, bases, offsets, rows, codes, *_masks(widths))
 
 
 def _bases(widths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -29,6 +29,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from bittern.kernels.bits import distance_between, distance_to_row, popcount, prefetch
+from bittern.kernels.segment_tables import SegmentTables
 
 # Costs in nanoseconds, measured on one machine; only their ratios matter.
 LOOKUP = 28.0  # find the bucket of a key and read its start
@@ -45,19 +46,6 @@ ROW_BITS = np.int64(32)  # items sort by one number: distance, then these bits f
 ROW = np.int64((1 << 32) - 1)
 EVERY_KEY = np.iinfo(np.int64).max
 SIZE, HELD, BOUND, LIMIT, TAKEN = range(5)  # entries of ``Kept.state``
-
-
-class SegmentTables(NamedTuple):
-    """The items of each segment in the order of their keys."""
-
-    lows: NDArray[np.int64]  # (m,) first bit of each segment
-    widths: NDArray[np.int64]  # (m,) its bits, at most 32
-    bases: NDArray[np.int64]  # (m,) where its part of ``offsets`` begins
-    offsets: NDArray[np.uint32]  # of key x of segment j: offsets[bases[j] + x] and the next
-    rows: NDArray[np.uint32]  # (m, n)
-    codes: NDArray[np.uint64]  # (m, n, n_words) codes of ``rows``, or (1, n, n_words) by row
-    masks: NDArray[np.uint32]  # XOR masks between keys, by their number of bits
-    shells: NDArray[np.int64]  # (m, n_shells + 1) parts of ``masks`` by segment and distance
 
 
 class Searched(NamedTuple):

@@ -14,13 +14,12 @@ from bittern.progress import track
 from bittern.store.base import Collection
 from bittern.store.image_items import (
     BROKEN,
-    STATE,
     LeftOut,
     ListedImages,
     is_same_content,
     state_of,
 )
-from bittern.store.paths import located, name_inside, stored_path
+from bittern.store.paths import STATE, located, name_inside, stored_path
 from bittern.store.recipe import TEXT
 
 KINDS = ("added", "encoded", "described", "unchanged")

@@ -18,10 +18,9 @@ from bittern.features.base import ImagePaths
 from bittern.io.files import existing_file
 from bittern.io.metadata import column_name
 from bittern.progress import track
-from bittern.store.paths import located, stored_path
+from bittern.store.paths import STATE, located, stored_path
 from bittern.store.recipe import IMAGE
 
-STATE = "file_state"  # size, time of change in ns, and hash of a file
 OWN_KEYS = ("folder", "label", *exif.KEYS)  # a table of metadata may replace these
 PROTECTED = ("path", "file", STATE, "modality")
 DETAILS = (STATE, *(key for key in exif.KEYS if key != "taken"))  # not shown unless asked for

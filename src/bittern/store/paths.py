@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+STATE = "file_state"  # of an image in its metadata: size, time of change in ns, hash of the file
+
 
 def real_folder(file: str | os.PathLike[str]) -> Path:
     """The folder of a file, without links; the file need not exist."""

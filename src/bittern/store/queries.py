@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from bittern.checks import check_choice
 from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.fusion.examples import similarity
 from bittern.inputs import read_codes, read_vectors
 from bittern.store.base import Collection
 from bittern.store.paths import located
@@ -172,6 +171,8 @@ def _most_similar(
     where: str | None,
 ) -> Matches:
     """Items near an example, ranked by similarity to all of them (2.2 of the evidence paper)."""
+    from bittern.fusion.examples import similarity  # which takes long
+
     wanted = _encode(collection, images)
     unwanted = _encode(collection, unlike) if unlike else None
     hits = collection.search(wanted, max(CANDIDATES, k), where=where)

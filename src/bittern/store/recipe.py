@@ -57,6 +57,8 @@ class Recipe:
     @property
     def is_crossmodal(self) -> bool:
         """Whether the hasher encodes images and texts."""
+        if self.hasher is None:
+            return False
         from bittern.hashing.crossmodal.base import CrossModalHasher
 
         return isinstance(self.hasher, CrossModalHasher)

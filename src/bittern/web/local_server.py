@@ -28,7 +28,9 @@ def run(app: FastAPI, host: str, port: int, announce: Callable[[str], None]) -> 
             await super().startup(sockets)
             announce(f"http://{shown}:{number}/")
 
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, ws="none"
+    )
     with listening, suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
         Announced(config).run(sockets=[listening])
 

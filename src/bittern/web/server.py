@@ -1,7 +1,13 @@
-"""The server: one parent that starts a writer and the workers, and replaces those that die."""
+"""The server: one parent that starts a writer and the workers, and replaces those that die.
+
+On Linux, processes are forks of the parent, which has imported and loaded what they need: a worker
+that dies is replaced in a moment, and they share memory.  The parent itself computes nothing, and
+has no other thread.  Where it has, or on other systems, each process begins anew.
+"""
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import shutil
@@ -9,9 +15,10 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import wait
@@ -23,7 +30,7 @@ from bittern.io.addresses import is_address
 from bittern.parallel import ONE_THREAD, VARIABLE
 from bittern.web.refusal import log
 from bittern.web.shared.calls import Line
-from bittern.web.worker import Settings, work, write
+from bittern.web.worker import Settings, load_code, prepare, work, write
 
 SHORT, MOST_SHORT = 5.0, 5  # seconds; processes in a row that may end sooner
 GRACE = 10.0  # seconds that processes have to end
@@ -33,12 +40,17 @@ GRACE = 10.0  # seconds that processes have to end
 class _Child:
     """A process, and what starts it again."""
 
-    start: Callable[[Any], Any]
+    target: Callable[..., None]
+    arguments: tuple[Any, ...]  # those before the pipe of reports
     process: Any = None
     report: Any = None
     is_ready: bool = False
     born: float = 0.0
     n_short: int = 0
+
+
+class _Stopped(BaseException):
+    """A signal came while code was being compiled, which nothing else would end."""
 
 
 @dataclass(eq=False)
@@ -48,7 +60,9 @@ class Server:
     settings: Settings
     n_workers: int
     _children: list[_Child] = field(default_factory=list)
+    _later: list[_Child] = field(default_factory=list)  # workers that are not begun yet
     _is_stopping: bool = False
+    _is_loading: bool = False
 
     @property
     def url(self) -> str:
@@ -57,23 +71,13 @@ class Server:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.settings.port}"
 
     def start(self, shared: Any) -> None:
-        """Start all processes, and return when one of them answers."""
-        context = get_context("spawn")
+        """Start the writer and a worker, and return when they answer; the others come later."""
         if not self.settings.is_served:
-
-            def writer(report: Any) -> Any:
-                return context.Process(target=write, args=(self.settings, report), daemon=True)
-
-            self._children.append(_Child(writer))
-        for number in range(self.n_workers):
-
-            def worker(report: Any, number: int = number) -> Any:
-                arguments = self.settings, number, report, shared
-                return context.Process(target=work, args=arguments, daemon=True)
-
-            self._children.append(_Child(worker))
-        for child in self._children:
-            self._begin(child)
+            self._begin(_Child(write, (self.settings,)))
+        prepare()  # while the writer opens the collection
+        workers = [_Child(work, (self.settings, i, shared)) for i in range(self.n_workers)]
+        self._later = workers[1:]
+        self._begin(workers[0])
         while not self._answers():
             self._attend(None)
 
@@ -83,13 +87,27 @@ class Server:
         return all(ready[:writers]) and any(ready[writers:])
 
     def attend(self) -> None:
-        """Replace processes that die, until :meth:`stop` is called."""
+        """Start the other workers, and replace processes that die, until :meth:`stop` is called."""
+        if can_fork():
+            self._load_code()
+        while self._later and not self._is_stopping:
+            self._begin(self._later.pop(0))
         while not self._is_stopping:
             self._attend(0.5)
 
     def stop(self, *_: Any) -> None:
         """Let :meth:`attend` return; a handler of signals."""
         self._is_stopping = True
+        if self._is_loading:
+            raise _Stopped
+
+    def _load_code(self) -> None:
+        """Load compiled code for workers that begin later; it may have to be compiled anew."""
+        with suppress(_Stopped):
+            self._is_loading = True
+            if not self._is_stopping:
+                load_code(self.settings)
+        self._is_loading = False
 
     def end(self) -> None:
         """End the workers, then the writer, which closes the collection."""
@@ -106,11 +124,17 @@ class Server:
                     process.join()
 
     def _begin(self, child: _Child) -> None:
-        ours, theirs = get_context("spawn").Pipe(duplex=False)
-        child.process, child.report = child.start(theirs), ours
-        child.is_ready, child.born = False, time.monotonic()
+        context: Any = get_context("fork" if can_fork() else "spawn")
+        if can_fork():
+            gc.freeze()  # what is shared now stays so, and is not looked at again
+        ours, theirs = context.Pipe(duplex=False)
+        arguments = (*child.arguments, theirs)
+        child.process = context.Process(target=child.target, args=arguments, daemon=True)
+        child.report, child.is_ready, child.born = ours, False, time.monotonic()
         child.process.start()
         theirs.close()
+        if child not in self._children:
+            self._children.append(child)
 
     def _attend(self, seconds: float | None) -> None:
         """Wait for news of a process, and act on it."""
@@ -140,6 +164,11 @@ class Server:
             raise InputError("serve: a process ends again and again; its messages say why.")
         log.warning("a process ended with code %s, another takes over", child.process.exitcode)
         self._begin(child)
+
+
+def can_fork() -> bool:
+    """Whether a copy of this process is a sound one: on Linux, as long as it has one thread."""
+    return sys.platform == "linux" and threading.active_count() == 1
 
 
 @contextmanager

@@ -124,6 +124,12 @@ class CollectionSource(Source):
         """The hasher and the features that make codes."""
         return self.collection.recipe
 
+    @cached_property
+    def is_crossmodal(self) -> bool:
+        """Whether it holds images and texts; where items say what they are, without the recipe."""
+        known = self.collection.info().get("metadata")
+        return (not known or "modality" in known) and self.recipe.is_crossmodal
+
     def search(self, queries: Codes, k: int, where: str | None = None) -> list[Found]:
         """The k nearest items of each query that meet the condition."""
         return nearest(

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,9 +51,9 @@ class Settings:
     own_sockets: bool = True  # whether each worker listens on a socket of its own
 
 
-def work(settings: Settings, number: int, report: Connection, shared: Any) -> None:
+def work(settings: Settings, number: int, shared: Any, report: Connection) -> None:
     """Answer requests until a signal says to stop; ``report`` hears when it begins."""
-    _follow_parent()
+    _begin()
     with _reporting(report):
         import uvicorn
 
@@ -62,7 +63,7 @@ def work(settings: Settings, number: int, report: Connection, shared: Any) -> No
         from bittern.web.metrics import Metrics
 
         source, state = _source(settings), SharedNumbers(settings.run / STATE, N_STATE)
-        is_first = state[WORKERS] == 0
+        is_first = state[WORKERS] == 0 and not small.is_over()
         if is_first:
             small.spare_kernels()  # the first answers need not wait for them
         else:
@@ -78,6 +79,7 @@ def work(settings: Settings, number: int, report: Connection, shared: Any) -> No
         config = uvicorn.Config(
             Spread(app, state),
             lifespan="off",
+            ws="none",
             access_log=False,
             log_level="warning",
             server_header=False,
@@ -100,7 +102,7 @@ def write(settings: Settings, report: Connection) -> None:
     from bittern.web.shared.calls import answer_calls
     from bittern.web.shared.writer import Writer
 
-    _follow_parent()
+    _begin()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with _reporting(report):
         writer = Writer(settings.place, settings.root, settings.run, read_only=settings.read_only)
@@ -173,8 +175,6 @@ def _source(settings: Settings) -> Source:
     from bittern.web.shared.source import SharedFiles, SharedSource
 
     state = SharedNumbers(settings.run / STATE, N_STATE)
-    import bittern.kernels.multi_index  # noqa: F401  # takes long, and so does the writer
-
     while state[GENERATION] == 0:  # the writer opens the collection
         time.sleep(PAUSE)
     files = SharedFiles(settings.root, settings.run)
@@ -195,9 +195,28 @@ def _warm_up(source: Source) -> None:
             source.search(rows.codes, 1)
 
 
-def _follow_parent() -> None:
+def prepare() -> None:
+    """Import what every worker needs, so that those that are forked have it."""
+    for name in ("uvicorn.loops.auto", "uvicorn.protocols.http.auto", "bittern.web.app"):
+        import_module(name)
+
+
+def load_code(settings: Settings) -> None:
+    """Load the compiled code that searches need, if it is there, for workers that come later."""
+    from bittern.kernels import small
+
+    if not settings.is_served and small.is_compiled(small.SEGMENTS):
+        with suppress(BitternError, OSError):
+            _warm_up(_source(settings))
+
+
+def _begin() -> None:
     """Leave Ctrl-C to the parent, and end when it is gone; it may have been killed."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    threadpool_limits(1)  # libraries that the parent had loaded do not read the environment again
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # and not the parent's handler
     from multiprocessing import parent_process
 
     parent = parent_process()

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from bittern.checks import check_same_length
 from bittern.codes import Codes
 from bittern.errors import InputError
-from bittern.store.image_items import STATE
-from bittern.store.paths import located
+from bittern.store.paths import STATE, located
 from bittern.store.queries import image_file
 from bittern.store.recipe import IMAGE, TEXT
 from bittern.web.asked import hex_of

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 
 from bittern.errors import InputError
-from bittern.features import PerceptualHash
 from bittern.index.near_codes import Link, NearCodes
 from bittern.index.pairs import DistinctCodes, Rows
-from bittern.store.coded_images import CodedImages
 from bittern.store.decisions import Decisions
-from bittern.store.duplicates import rank_group
 from bittern.store.queries import image_file
 from bittern.web.explorer.contents import Contents
 
@@ -60,6 +57,8 @@ def nearby(contents: Contents) -> NearCodes:
 
 def usual_radius(contents: Contents) -> int:
     """The radius to begin with: that of the perceptual hash, or a sixteenth of the bits."""
+    from bittern.features import PerceptualHash  # which takes long
+
     feature = contents.source.recipe.features
     if isinstance(feature, PerceptualHash):
         return feature.radius
@@ -109,6 +108,9 @@ def _pairs(contents: Contents, near: NearCodes) -> list[int]:
 
 def _group(contents: Contents, rows: Rows, decided: dict[int, Any], number: int) -> dict[str, Any]:
     """A group with the facts that say which item to keep."""
+    from bittern.store.coded_images import CodedImages
+    from bittern.store.duplicates import rank_group
+
     shown = rows[:MOST_TILES]
     ids = contents.ids[shown]
     known = contents.collection.get(ids).metadata

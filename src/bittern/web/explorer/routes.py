@@ -1,51 +1,34 @@
-"""The routes of the explorer: its pages, and what they ask for."""
+"""The routes of a collection's views: its pages, and what they ask for."""
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import Response
 
-import bittern
 from bittern.errors import InputError
-from bittern.report.charts import chart_style
+from bittern.features.catalogue import BUILT_IN
 from bittern.web.explorer import (
     codes,
     compare,
     duplicates,
-    experiment_compare,
-    experiment_quality,
     plane,
     quality,
 )
 from bittern.web.explorer import search as searching
 from bittern.web.explorer.asking import Asked, Uploads, asked
 from bittern.web.explorer.contents import Contents
-from bittern.web.explorer.experiment import Experiment
 from bittern.web.explorer.jobs import Jobs
+from bittern.web.explorer.pages import VIEWS, Job, Size, Skip, add_pages, add_progress
 from bittern.web.images import Limits, read_own_image, thumbnail, whole
 from bittern.web.source import CollectionSource, Source
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-VIEWS = {
-    "search": "Search",
-    "compare": "Compare",
-    "quality": "Quality",
-    "codes": "Codes",
-    "duplicates": "Duplicates",
-}
 MOST_IDS = 500  # items whose tiles are asked for at once
 Query_ = Annotated[Asked, Depends(asked)]
-Job = Annotated[str | None, Query(max_length=64)]
-Skip = Annotated[int, Query(ge=0)]
 Radius = Annotated[int | None, Query(ge=0)]
-Size = Annotated[int, Query(ge=1, le=50)]
 
 
 def collection_pages(
@@ -61,142 +44,14 @@ def collection_pages(
         second = Contents(against, "/view/other")
         other = (second, Uploads(second, limits))
     router = APIRouter(include_in_schema=False)
-    _add_pages(router, VIEWS, Path(source.place).name)
-    _add_progress(router, jobs)
+    add_pages(router, VIEWS, Path(source.place).name)
+    add_progress(router, jobs)
     _add_search(router, contents, uploads, other, jobs)
     _add_compare(router, contents, uploads, other, jobs)
     _add_quality(router, contents, jobs)
     _add_codes(router, contents, jobs)
     _add_duplicates(router, contents, jobs)
     return router
-
-
-def experiment_pages(found: Experiment) -> APIRouter:
-    """The views of an experiment: its quality, and two of its methods or lengths compared."""
-    router, jobs = APIRouter(include_in_schema=False), Jobs()
-    views = ("quality", "compare")
-    _add_pages(router, {name: VIEWS[name] for name in views}, found.title)
-    _add_progress(router, jobs)
-
-    @router.get("/view/info")
-    def info() -> dict[str, Any]:
-        return {
-            "kind": "experiment",
-            "title": found.title,
-            "views": list(views),
-            "cells": found.cells,
-            "tasks": found.task_names,
-        }
-
-    @router.get("/view/experiment/images/{position}")
-    def image(position: int) -> Response:
-        return Response(found.items.image(position), media_type="image/png")
-
-    _add_experiment_quality(router, found, jobs)
-    _add_experiment_compare(router, found, jobs)
-    return router
-
-
-def _add_experiment_quality(router: APIRouter, found: Experiment, jobs: Jobs) -> None:
-    @router.get("/view/quality")
-    def summary(
-        cell: int | None = None, task: str | None = None, job: Job = None
-    ) -> dict[str, Any]:
-        return jobs.run(job, lambda: experiment_quality.summary(found.of_task(task), cell))
-
-    @router.get("/view/quality/queries")
-    def queries(
-        cell: int | None = None,
-        task: str | None = None,
-        low: float = 0.0,
-        high: float = 1.0,
-        skip: Skip = 0,
-        n: Size = 8,
-        job: Job = None,
-    ) -> dict[str, Any]:
-        return jobs.run(
-            job,
-            lambda: experiment_quality.queries(found.of_task(task), cell, low, high, skip, n),
-        )
-
-    @router.get("/view/quality/query")
-    def query(
-        item: int, cell: int | None = None, task: str | None = None, job: Job = None
-    ) -> dict[str, Any]:
-        return jobs.run(job, lambda: experiment_quality.query(found.of_task(task), cell, item))
-
-    @router.get("/view/quality/confusion")
-    def confusion(
-        cell: int | None = None, task: str | None = None, job: Job = None
-    ) -> dict[str, Any]:
-        return jobs.run(job, lambda: experiment_quality.confusion(found.of_task(task), cell))
-
-    @router.get("/view/quality/confused")
-    def confused(
-        of: int,
-        taken_for: Annotated[int, Query(alias="as")],
-        cell: int | None = None,
-        task: str | None = None,
-        job: Job = None,
-    ) -> dict[str, Any]:
-        return jobs.run(
-            job, lambda: experiment_quality.confused(found.of_task(task), cell, of, taken_for)
-        )
-
-
-def _add_experiment_compare(router: APIRouter, found: Experiment, jobs: Jobs) -> None:
-    @router.get("/view/compare")
-    def both(
-        first: int | None = None,
-        second: int | None = None,
-        task: str | None = None,
-        job: Job = None,
-    ) -> dict[str, Any]:
-        return jobs.run(job, lambda: experiment_compare.summary(found.of_task(task), first, second))
-
-    @router.get("/view/compare/queries")
-    def queries(
-        first: int | None = None,
-        second: int | None = None,
-        task: str | None = None,
-        better: str | None = None,
-        item: int | None = None,
-        skip: Skip = 0,
-        n: Size = 4,
-        job: Job = None,
-    ) -> dict[str, Any]:
-        asked = (first, second, better, item, skip, n)
-        return jobs.run(job, lambda: experiment_compare.queries(found.of_task(task), *asked))
-
-
-def _add_pages(router: APIRouter, views: dict[str, str], name: str) -> None:
-    first = next(iter(views))
-
-    @router.get("/")
-    def start() -> Response:
-        return RedirectResponse(f"/{first}", 307)
-
-    for view in views:
-
-        def page(view: str = view) -> Response:
-            text = (
-                environment()
-                .get_template("explorer.html")
-                .render(view=view, views=views, name=name, version=bittern.__version__)
-            )
-            return HTMLResponse(text)
-
-        router.add_api_route(f"/{view}", page, methods=["GET"])
-
-    @router.get("/chart.css")
-    def charts() -> Response:
-        return Response(chart_style(), media_type="text/css")
-
-
-def _add_progress(router: APIRouter, jobs: Jobs) -> None:
-    @router.get("/view/progress")
-    async def progress(job: Annotated[str, Query(max_length=64)]) -> dict[str, Any]:
-        return jobs.progress(job)
 
 
 def _add_search(
@@ -209,6 +64,10 @@ def _add_search(
     @router.get("/view/info")
     def info() -> dict[str, Any]:
         return about(contents, None if other is None else other[0])
+
+    @router.get("/view/rankings")
+    def rankings() -> list[str]:
+        return searching.rankings(contents)
 
     @router.get("/view/search")
     def search(
@@ -347,8 +206,8 @@ def _add_duplicates(router: APIRouter, contents: Contents, jobs: Jobs) -> None:
 
 def about(contents: Contents, other: Contents | None) -> dict[str, Any]:
     """What the pages need to know of the collection."""
-    recipe, said = contents.source.recipe, contents.collection.info()
-    features = recipe.features
+    said = contents.collection.info()
+    takes = _takes(contents, said)
     return {
         "kind": "collection",
         "title": Path(contents.source.place).name,
@@ -358,14 +217,21 @@ def about(contents: Contents, other: Contents | None) -> dict[str, Any]:
         "hasher": said.get("hasher"),
         "features": said.get("features"),
         "columns": contents.kinds,
-        "takes_images": features is not None and features.takes == "images",
-        "takes_texts": recipe.texts is not None
-        or (features is not None and features.takes == "texts"),
+        "takes_images": "images" in takes,
+        "takes_texts": "texts" in takes,
         "is_crossmodal": contents.source.is_crossmodal,
-        "rankings": searching.rankings(contents),
         "first": contents.ids[contents.comparable[:1]].tolist(),
         "other": None if other is None else Path(other.source.place).name,
     }
+
+
+def _takes(contents: Contents, said: dict[str, Any]) -> set[str]:
+    """What can be searched for: images, texts or both; known features need not be loaded."""
+    names = [said.get(part) for part in ("features", "texts")]
+    if "features" in said and all(name is None or name in BUILT_IN for name in names):
+        return {BUILT_IN[name][0] for name in names if name is not None}
+    recipe = contents.source.recipe
+    return {part.takes for part in (recipe.features, recipe.texts) if part is not None}
 
 
 def _also(uploads: Uploads, content: bytes) -> None:
@@ -376,17 +242,3 @@ def _also(uploads: Uploads, content: bytes) -> None:
         uploads.add(content)
     except BitternError:  # the compare view says so when it is asked
         return
-
-
-@cache
-def environment() -> Environment:
-    """The templates of the pages, which escape what they are given."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("bittern.web"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

@@ -68,7 +68,7 @@ async function oneQuery(found, item, asked, signal) {
 }
 
 async function better(found, side, asked, signal) {
-  const list = h("div", {});
+  const list = h("div", { class: "query-list" });
   const more = h("p", {});
   const load = async (skip) => {
     const { n_queries: n, queries } = await get("/view/compare/queries", { ...asked, better: SIDES[side], skip, n: PAGE }, { signal });
@@ -85,12 +85,12 @@ async function better(found, side, asked, signal) {
 
 function row(one, found, task) {
   const here = (side) => address("quality", { item: one.query.id, cell: side.cell, task });
-  const head = h("div", { class: "query" }, picture(one.query, 160), h("span", {}, one.query.label ?? shortName(one.query)), h("span", { class: "count" }, one.is_sure ? "whatever the order of ties" : "ties could level it"));
+  const head = h("div", { class: "query" }, picture(one.query, 160), h("span", {}, one.query.label ?? shortName(one.query)), h("span", { class: "count" }, one.is_sure ? "ahead in every order of ties" : "ties could level it"));
   const sides = one.sides.map((side, i) => {
     const name = cellName(found.sides[i]);
     const items = side.items.length ? gallery(side.items, { mark: judged, note: (item) => shown(item.distance), href: () => here(side) }) : null;
     return h("div", { class: "side" }, score(side.score, h("a", { href: here(side) }, name)), items);
   });
-  if (one.sides.every((side) => !side.items.length)) sides.push(h("p", { class: "hint" }, "The neighbours of this query were not recorded; its counts are."));
-  return h("div", { class: "query-row" }, head, h("div", {}, sides));
+  const isBare = one.sides.every((side) => !side.items.length);
+  return h("div", { class: isBare ? "query-row bare" : "query-row" }, head, h("div", {}, sides));
 }

@@ -73,9 +73,11 @@ export function correlations({ values, label, onChoose, onPoint }) {
   const canvas = h("canvas", { class: "correlations", width: side, height: side, role: "img", "aria-label": label });
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(side, side);
+  const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const [together, apart] = isDark ? [[86, 180, 240], [255, 150, 80]] : [[0, 114, 178], [213, 94, 0]];
   values.forEach((row, i) => row.forEach((value, j) => {
     const at = 4 * (i * side + j);
-    const [r, g, b] = value >= 0 ? [0, 114, 178] : [213, 94, 0];
+    const [r, g, b] = value >= 0 ? together : apart;
     image.data.set([r, g, b, Math.round(255 * Math.min(1, i === j ? 0.12 : Math.sqrt(Math.abs(value))))], at);
   }));
   pen.putImageData(image, 0, 0);

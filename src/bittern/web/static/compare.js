@@ -35,7 +35,7 @@ export function mount(root, info) {
 }
 
 function sidePicker(info) {
-  const bits = h("input", { type: "number", id: "ask-bits", min: 1, max: info.n_bits, placeholder: info.other ? "" : String(Math.floor(info.n_bits / 2)) });
+  const bits = h("input", { type: "number", id: "ask-bits", min: 1, max: info.n_bits, placeholder: info.other ? "bits" : String(Math.floor(info.n_bits / 2)) });
   const form = h("form", { class: "ask", submit: (event) => { event.preventDefault(); go({ bits: bits.value }); } }, h("label", { for: "ask-bits" }, info.other ? `Second side: ${info.other}, or the first bits of these codes` : "Second side: the first bits of these codes"), h("div", { class: "row" }, bits, h("button", {}, "Compare")));
   const hint = info.other ? null : h("p", { class: "hint" }, "With --against OTHER, the second side is another collection.");
   return { element: h("div", { class: "filters" }, form, hint), update: (query) => { bits.value = query.get("bits") ?? ""; } };
@@ -43,7 +43,7 @@ function sidePicker(info) {
 
 function shownSides(found, query) {
   const common = found.n_common;
-  const lead = common === null ? "Only one side can answer this query." : `Both sides find ${plural(common, "item")} among their nearest; framed ones are found by one side alone. Bands are taken whole, so the sides may show different numbers.`;
+  const lead = common === null ? "Only one side can answer this query." : `${common ? `${plural(common, "item")} ${common === 1 ? "is" : "are"}` : "No item is"} among the nearest of both sides; framed ones are found by one side alone. Bands are taken whole, so the sides may show different numbers.`;
   say(lead);
   return [h("p", { class: "lead" }, lead), h("div", { class: "two" }, found.sides.map((side) => oneSide(side, query)))];
 }

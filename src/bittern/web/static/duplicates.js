@@ -7,6 +7,7 @@ import { about } from "./item.js";
 import { go } from "./state.js";
 import { tile } from "./tiles.js";
 
+let posted = Promise.resolve(); // decisions are sent one after the other, so that the last count is right
 const KEYS = { k: "keep", x: "reject", u: null };
 
 export function mount(root, info) {
@@ -35,15 +36,15 @@ function drawn(found, link, skip) {
   const decided = h("output", { id: "decided" }, plural(found.n_decided, "decision"));
   const tools = h("div", { class: "row tools" }, links, h("span", { class: "row" }, decided, h("a", { class: "button", href: "/view/decisions.csv", download: true }, "Export as CSV")));
   const help = h("p", { class: "hint" }, "Arrow keys walk; ", h("kbd", {}, "K"), " keeps, ", h("kbd", {}, "X"), " rejects, ", h("kbd", {}, "U"), " takes it back; ", h("kbd", {}, "A"), " accepts the suggestion for the group. Decisions are stored beside the collection; nothing is deleted.");
-  if (!found.n_groups) return [control, tools, empty(`No two items are within radius ${found.radius}`, found.radius < found.reach ? "Move the slider to the right to see what is a little less alike." : "")];
+  if (!found.n_groups) return [h("div", {}, control, tools), empty(`No two items are within radius ${found.radius}`, found.radius < found.reach ? "Move the slider to the right to see what is a little less alike." : "")];
   const parts = found.groups.map((group) => groupOf(group));
-  return [control, tools, help, ...parts, pages(found, skip)];
+  return [h("div", {}, control, tools, help), ...parts, pages(found, skip)];
 }
 
 function groupOf(group) {
   const suggest = () => decide(group.items.map((item, i) => [item, i === 0 ? "keep" : "reject"]));
   const tiles = group.items.map((item, i) => {
-    const element = tile(item, { note: () => (i === 0 ? "suggested" : `distance ${item.distance}`), actions: () => [choice(item, "keep", "Keep"), choice(item, "reject", "Reject"), about(item)] });
+    const element = tile(item, { note: () => (i === 0 ? "suggested to keep" : `distance ${item.distance}`), actions: () => [choice(item, "keep", "Keep"), choice(item, "reject", "Reject"), about(item)] });
     const face = element.querySelector(".face");
     face.tabIndex = 0;
     face.setAttribute("role", "group");
@@ -52,6 +53,7 @@ function groupOf(group) {
     const facts = factsOf(item);
     element.querySelector(".foot").append(h("span", { class: "facts" }, facts));
     face.setAttribute("aria-label", [item.title, i === 0 ? "suggested to keep" : `distance ${item.distance}`, facts].join(", "));
+    element.classList.toggle("suggested", i === 0);
     mark(element, item.decision);
     return element;
   });
@@ -72,6 +74,10 @@ function factsOf(item) {
 async function decide(choices) {
   const before = choices.map(([item]) => item.decision);
   for (const [item, decision] of choices) change(item, decision);
+  const turn = posted;
+  let done;
+  posted = new Promise((resolve) => { done = resolve; });
+  await turn;
   try {
     const answer = await post("/view/decisions", Object.fromEntries(choices.map(([item, decision]) => [item.id, decision])));
     document.getElementById("decided").textContent = plural(answer.n_decided, "decision");
@@ -80,6 +86,8 @@ async function decide(choices) {
     choices.forEach(([item], i) => change(item, before[i]));
     document.getElementById("decided").textContent = `Not stored: ${error.message}`;
     say(error.message);
+  } finally {
+    done();
   }
 }
 

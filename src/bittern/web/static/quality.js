@@ -35,8 +35,8 @@ async function overview(info, query, signal) {
   const parts = [
     pickers(found, query),
     h("div", { class: "two" },
-      h("section", { "aria-label": "Distribution" }, h("h2", {}, `How ${found.metric === "ap" ? "average precision" : found.metric} is distributed`), h("p", { class: "lead" }, lead), found.mean === null ? null : score({ ap: found.mean, low: found.low, high: found.high }, "Mean"), histogram({ counts: found.histogram, label: "Queries by value", chosen: bin, name, onChoose: (i) => go({ bin: bin === i ? null : i, of: null, as: null }) }), h("div", { class: "scale" }, h("span", {}, "0"), h("span", {}, "click a bar to see its queries"), h("span", {}, "1"))),
-      h("div", { class: "page" }, found.by_class?.length ? classSection(found) : null, confusionSection(query, signal))),
+      h("section", { "aria-label": "Distribution" }, h("h2", {}, `How ${found.metric === "ap" ? "average precision" : found.metric} is distributed`), h("p", { class: "lead" }, lead), found.mean === null ? null : score({ ap: found.mean, low: found.low, high: found.high }, "Mean"), histogram({ counts: found.histogram, label: "Queries by value", chosen: bin, name, onChoose: (i) => go({ bin: bin === i ? null : i, of: null, as: null }) }), h("div", { class: "scale" }, h("span", {}, "0"), h("span", {}, "click a bar to see its queries"), h("span", {}, "1")), found.by_class?.length ? classSection(found) : null),
+      confusionSection(query, signal)),
     listed,
     info.kind === "experiment" ? h("p", { class: "hint" }, "Records keep counts and values, not codes; to search items, look at their bits or find duplicates, open a collection.") : null,
   ];
@@ -59,7 +59,7 @@ function pickers(found, query) {
 
 function classSection(found) {
   const rows = [...found.by_class].sort((a, b) => a.mean - b.mean).map((one) => ({ name: one.name, share: one.mean, text: `${one.mean.toFixed(3)} (${count(one.n)})` }));
-  return h("section", { "aria-label": "Classes" }, h("h2", {}, "Mean by class, over all runs"), h("p", { class: "lead" }, "The hardest classes first, with the numbers of queries."), shares(rows));
+  return h("section", { class: "classes", "aria-label": "Classes" }, h("h2", {}, "Mean by class, over all runs"), h("p", { class: "lead" }, "The hardest classes first, with the numbers of queries."), shares(rows));
 }
 
 function confusionSection(query, signal) {
@@ -87,7 +87,7 @@ function confusionLead(found) {
 
 async function showQueries(section, query, bin, n, signal) {
   const range = bin === null ? {} : { low: bin / n, high: (bin + 1) / n };
-  const list = h("div", {});
+  const list = h("div", { class: "query-list" });
   const more = h("p", {});
   const load = async (skip) => {
     const found = await get("/view/quality/queries", { ...partOf(query), ...range, skip, n: PAGE }, { signal });
@@ -99,7 +99,8 @@ async function showQueries(section, query, bin, n, signal) {
   };
   const first = await load(0);
   const title = bin === null ? "The worst queries" : `${plural(first.n_queries, "query", "queries")} with a value of ${(bin / n).toFixed(2)} to ${((bin + 1) / n).toFixed(2)}`;
-  section.append(h("h2", {}, title), h("p", { class: "keys" }, key("good", "✓", "relevant"), key("bad", "✗", "not relevant"), "Numbers are distances; equal ones tie."), first.queries.length ? list : empty("No queries here"), more);
+  const few = first.queries.some((one) => !one.items.length) ? " Neighbours were recorded for a few queries only; a click on another shows its counts by distance." : "";
+  section.append(h("h2", {}, title), h("p", { class: "keys" }, key("good", "✓", "relevant"), key("bad", "✗", "not relevant"), "Below a query: its value, and the range of it over the orders of ties. Below an item: its distance; equal ones tie.", few), first.queries.length ? list : empty("No queries here"), more);
 }
 
 async function showConfused(section, query, signal) {
@@ -116,8 +117,8 @@ function queryRow(one, query, more = null) {
   const here = address("quality", { item: one.query.id, ...partOf(query) });
   const value = one.ap === null ? "no value" : one.ap.toFixed(3);
   const name = h("a", { class: "query", href: here, "aria-label": `Query ${one.query.title}, ${value}` }, picture(one.query, 160), h("span", {}, one.query.label ?? shortName(one.query)), h("strong", {}, value), one.low !== null && one.low !== undefined ? h("span", { class: "count" }, `${one.low.toFixed(3)} – ${one.high.toFixed(3)}`) : null, more && h("span", { class: "count" }, more));
-  const items = one.items.length ? gallery(one.items, { mark: judged, note: (item) => shown(item.distance), href: (item) => (item.code ? address("search", { item: item.id }) : here) }) : h("p", { class: "hint" }, "The neighbours of this query were not recorded; its counts are.");
-  return h("div", { class: "query-row" }, name, items);
+  const items = one.items.length ? gallery(one.items, { mark: judged, note: (item) => shown(item.distance), href: (item) => (item.code ? address("search", { item: item.id }) : here) }) : null;
+  return h("div", { class: items ? "query-row" : "query-row bare" }, name, items);
 }
 
 async function oneQuery(info, query, signal) {

@@ -6,12 +6,14 @@ import { count, empty, failure, h, plural, put, say } from "./dom.js";
 import { about } from "./item.js";
 import { asked, exampleButtons, ids, isAsked, queryPanel } from "./query.js";
 import { address, go, params } from "./state.js";
-import { bandList, exampleWords, gallery, shown, walkable } from "./tiles.js";
+import { bandHint, bandList, exampleWords, gallery, shown, walkable } from "./tiles.js";
 
 const RANKINGS = { vectors: "By the stored vectors", real: "By the real-valued query" };
 
 export function mount(root, info) {
   const panel = queryPanel(info);
+  // The server loads the hasher for this; results need not wait for it.
+  const rankings = fetch("/view/rankings").then((one) => (one.ok ? one.json() : [])).catch(() => []);
   const results = walkable(h("div", { class: "results" }));
   root.append(h("div", { class: "with-panel" }, panel.element, results));
   keys(results);
@@ -24,7 +26,7 @@ export function mount(root, info) {
     try {
       const found = await get("/view/search", { ...asked(query), radius: query.get("radius"), rank: query.get("rank") }, { signal });
       panel.show(found.query);
-      put(results, found.kind === "likeness" ? byExamples(found, query) : byDistance(found, query, info));
+      put(results, found.kind === "likeness" ? byExamples(found, query) : byDistance(found, query, rankings));
     } catch (error) {
       if (error.name !== "AbortError") results.replaceChildren(failure(error));
     }
@@ -49,7 +51,7 @@ async function welcome(info) {
   return h("div", {}, h("p", { class: "lead" }, `The first ${plural(items.length, "item")} of ${count(info.n_items)}. Click one to search for what is like it.`), gallery(items, options(params())));
 }
 
-function byDistance(found, query, info) {
+function byDistance(found, query, rankings) {
   const reached = [];
   found.histogram.reduce((sum, n, d) => (reached[d] = sum + n), 0);
   const words = (at) => {
@@ -62,18 +64,21 @@ function byDistance(found, query, info) {
   }
   say(words(found.radius));
   const control = slider({ counts: found.histogram, radius: found.radius, label: "Radius", words, onChoose: (radius) => go({ radius }) });
-  const parts = [control, rankPicker(query, info)];
+  const parts = [control, rankPicker(query, rankings), bandHint(found.bands)];
   if (!found.n_within) return [...parts, empty(`Nothing within radius ${found.radius}`, `The nearest item is at distance ${found.histogram.findIndex(Boolean)}.`, h("button", { type: "button", click: () => go({ radius: found.histogram.findIndex(Boolean) }) }, "Go there"))];
   const bands = h("section", { "aria-label": "By Hamming distance" }, found.ranked ? h("h2", {}, "By Hamming distance, exactly") : null, bandList(found.bands, options(query)));
   if (!found.ranked) return [...parts, bands];
   return [...parts, h("div", { class: "two" }, bands, ranked(found.ranked, query))];
 }
 
-function rankPicker(query, info) {
-  const choices = ["", ...info.rankings];
-  if (choices.length < 2) return null;
+function rankPicker(query, rankings) {
   const chosen = query.get("rank") ?? "";
-  return h("fieldset", { class: "picker" }, h("legend", {}, "Rank again, side by side"), choices.map((one) => h("label", {}, h("input", { type: "radio", name: "rank", value: one, checked: one === chosen, change: () => go({ rank: one }) }), one ? RANKINGS[one] : "no")));
+  const place = h("fieldset", { class: "picker", hidden: true }, h("legend", {}, "Rank again, side by side"));
+  rankings.then((known) => {
+    place.append(...["", ...known].map((one) => h("label", {}, h("input", { type: "radio", name: "rank", value: one, checked: one === chosen, change: () => go({ rank: one }) }), one ? RANKINGS[one] : "No")));
+    place.hidden = !known.length;
+  });
+  return place;
 }
 
 function ranked(second, query) {
@@ -89,7 +94,7 @@ function byExamples(found, query) {
   say(lead);
   const parts = [h("p", { class: "lead" }, lead)];
   if (!found.n_items) return [...parts, empty("Nothing to find", "No other item meets the filter.")];
-  return [...parts, bandList(found.bands, { ...options(query), title: (band) => `Likeness ${shown(band.distance)}`, more: null, isPacked: true })];
+  return [...parts, bandList(found.bands, { ...options(query), title: (band) => `Likeness ${shown(band.distance)}`, more: null })];
 }
 
 function keys(results) {

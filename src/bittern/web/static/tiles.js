@@ -50,13 +50,23 @@ export function glyph(code) {
  * `options.more(band, shown)` returns a promise of {items} when a band is unfolded.
  */
 export function bandList(bands, options = {}) {
-  return h("ol", { class: options.isPacked ? "bands packed" : "bands" }, bands.map((band) => bandOf(band, options)));
+  let before = 0;
+  return h("ol", { class: "bands" }, bands.map((band) => {
+    const first = before + 1;
+    before += band.count;
+    return bandOf(band, first, options);
+  }));
 }
 
-function bandOf(band, options) {
+/** What to know of bands, where some of them are ties. */
+export function bandHint(bands) {
+  return bands.some((band) => band.count > 1) ? h("p", { class: "hint" }, "A shaded box is a tie: its items share a distance and a range of ranks, and no order among them is claimed.") : null;
+}
+
+function bandOf(band, first, options) {
   const list = h("ul", { class: "tiles" }, band.items.map((item) => tile(item, options)));
   const title = options.title?.(band) ?? `Distance ${shown(band.distance)}`;
-  const head = h("h3", {}, h("span", { class: "distance" }, title), " ", h("span", { class: "count" }, band.count === 1 ? "1 item" : `${count(band.count)} tied`));
+  const head = h("h3", {}, h("span", { class: "distance" }, title), " ", h("span", { class: "count" }, band.count === 1 ? `rank ${count(first)}` : `${count(band.count)} tied, ranks ${count(first)}–${count(first + band.count - 1)}`));
   const element = h("li", { class: band.count > 1 ? "tie-band tied" : "tie-band", "data-distance": band.distance }, head, list);
   const rest = h("p", { class: "rest" });
   element.append(rest);
