@@ -3,6 +3,7 @@
 import ast
 import functools
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import pytest
 import reference
-from processes import seconds
+from processes import one_after_another, seconds
 
 import bittern
+from bittern.experiments import measure
+from bittern.features import chunks
 from bittern.metrics import parse
 
 ROOT = Path(__file__).parents[1]
@@ -84,16 +87,22 @@ def test_there_are_links_to_follow():
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=relative)
-def test_every_example_runs_without_arguments(example, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(example)],
-        cwd=tmp_path,
-        capture_output=True,
-        timeout=seconds(120),
-    )
+def test_every_example_runs_without_arguments(example, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(example)])
+    for module in (measure, chunks):  # no process of its own, which would import everything again
+        monkeypatch.setattr(module, "run_tasks", one_after_another)
+    runpy.run_path(str(example), run_name="__main__")
+    said = capfd.readouterr()
+    assert said.out and not said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_example_needs_nothing_that_a_test_imported(tmp_path):
+    command = [sys.executable, "-W", "error", str(ROOT / "examples" / "evaluate_codes.py")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=seconds(120))
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout and not done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 def names_used(path):
@@ -313,6 +322,10 @@ def test_the_python_about_bringing_your_own_runs(tmp_path, monkeypatch, capsys):
             monkeypatch.setattr(table, name, dict(getattr(table, name)))
     monkeypatch.chdir(tmp_path)
     *sources, script, shipped = blocks((ROOT / "docs" / "bring-your-own.md").read_text(), "python")
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)
+    exec(script, {"__name__": "__main__"})
+    out = capsys.readouterr().out
+    assert "our system" in out and "itq" in out
     names = {"__name__": "page"}
     for source in (*sources, shipped):
         exec(source, names)
@@ -324,11 +337,6 @@ def test_the_python_about_bringing_your_own_runs(tmp_path, monkeypatch, capsys):
         bittern.experiments.Protocol.of(tomllib.loads(names["ours"] + blocks_of_codes())).labels[-1]
         == "our system"
     )
-    said = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert said.returncode == 0, said.stderr
-    assert "our system" in said.stdout and "itq" in said.stdout
 
 
 def blocks_of_codes():
@@ -400,14 +408,14 @@ def test_the_python_about_searching_runs(tmp_path, monkeypatch, capsys):
     assert len(names["index"]) == 5008
 
 
-@pytest.mark.slow  # real processes
-def test_the_python_and_the_protocol_about_experiments_run(tmp_path):
+def test_the_python_and_the_protocol_about_experiments_run(tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs" / "experiments.md").read_text()
     (source,) = blocks(page, "python")
-    (tmp_path / "page.py").write_text(source)
-    said = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True)
-    assert said.returncode == 0, said.stderr
-    assert "lsh" in said.stdout and "itq" in said.stdout
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)
+    exec(source, {"__name__": "__main__"})
+    out = capsys.readouterr().out
+    assert "lsh" in out and "itq" in out
     protocol, change, pairs, words, copies, search = map(tomllib.loads, blocks(page, "toml"))
     changed = bittern.experiments.Protocol.of(change)
     assert changed.dataset.options == {} and changed.method[-1].parameters["n_steps"] == 100

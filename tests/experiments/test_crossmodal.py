@@ -8,12 +8,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from made_protocols import command
+from made_protocols import command, one_after_another
 
 import bittern as bt
 from bittern.analysis import analyse
 from bittern.errors import BitternError, InputError, UnknownNameError
-from bittern.experiments import Protocol, Record, Records, cells_of, trials_of
+from bittern.experiments import Protocol, Record, Records, cells_of, measure, trials_of
 from bittern.experiments.crossmodal import PairedData
 from bittern.experiments.measure import measure_cell
 from bittern.experiments.record import TaskResult, Value, mean_values
@@ -365,7 +365,8 @@ def bittern(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow  # measures a cell in another process
-def test_the_commands_work_on_these_records(bittern, records, data):
+def test_the_commands_work_on_these_records(bittern, records, data, monkeypatch):
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)
     code, out, err = bittern("verify", records.folder, "--only", "method=dch", "--only", "bits=4",
                              "--only", "run=1", "--root", data)  # fmt: skip
     assert code == 0 and "every value is the same, to the last bit" in out, err

@@ -4,9 +4,9 @@ import csv
 from functools import partial
 
 import pytest
-from made_protocols import PLAIN, command, write_arrays
+from made_protocols import PLAIN, command, one_after_another, write_arrays
 
-from bittern.experiments import Records
+from bittern.experiments import Records, measure
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +19,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture
 def bittern(place, monkeypatch, capsys):
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)
     return partial(command, monkeypatch, capsys, place)
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_protocols import PLAIN, write_arrays
+from made_protocols import PLAIN, one_after_another, write_arrays
 from made_records import record_of
 
 from bittern.errors import FileError, InputError, MissingExtraError
-from bittern.experiments import Protocol, Record, Records, run, verify
+from bittern.experiments import Protocol, Record, Records, measure, run, verify
 from bittern.experiments.cells import cells_of
 from bittern.experiments.protocol import shipped
 from bittern.experiments.run_data import check_source, source_of
@@ -21,6 +21,11 @@ SMALL = PLAIN.replace("runs = 2", "runs = 1").replace("n_bits = [4, 8]", "n_bits
 NAMED = SMALL.replace('name = "arrays"', 'name = "arrays"\npath = "data/features.npz"')
 ONLY = ("method=lsh",)
 MEASURED = []
+
+
+@pytest.fixture(autouse=True)
+def no_processes(monkeypatch):
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)
 
 
 @pytest.fixture

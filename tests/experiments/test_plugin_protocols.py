@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_protocols import command, protocol, write_arrays
+from made_protocols import command, one_after_another, protocol, write_arrays
 
 import bittern as bt
-from bittern.experiments import Protocol, Record, run, verify, write_splits
+from bittern.experiments import Protocol, Record, measure, run, verify, write_splits
 
 ROOT = Path(__file__).parents[2]
 TEXT = """
@@ -65,7 +65,9 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def records(home):
-    return run(home / "mine.toml", home / "results" / "mine", root=home / "data", jobs=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "run_tasks", one_after_another)
+        return run(home / "mine.toml", home / "results" / "mine", root=home / "data", jobs=1)
 
 
 def test_ready_made_codes_stand_in_the_table_with_their_own_values(home, records):
@@ -87,6 +89,7 @@ def test_ready_made_codes_stand_in_the_table_with_their_own_values(home, records
 
 def test_a_record_of_ready_made_codes_can_be_verified_from_anywhere(home, records, monkeypatch):
     monkeypatch.chdir("/")
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)
     found = verify(home / "results" / "mine", root=home / "data", wanted=("method=ours",))
     assert found.is_same
     text = (home / "results" / "mine" / "protocol.toml").read_text()
