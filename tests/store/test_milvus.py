@@ -93,7 +93,7 @@ def test_what_is_written_counts_at_once():
         TemporaryDirectory(dir=memory) as folder,
         bt.store.create(f"milvus://{folder}/a.db", N_BITS) as collection,
     ):
-        for i in range(80):
+        for i in range(40):
             collection.add(CODES[:2], ids=[2 * i, 2 * i + 1])
             collection.delete([2 * i])
             assert len(collection) == i + 1

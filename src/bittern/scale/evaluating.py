@@ -97,6 +97,11 @@ def pairs_of(queries: Codes, shards: Shards) -> dict[str, int]:
 def truth_of(relevance: Relevance | ShardTruth, shards: Shards, n_queries: int) -> ShardTruth:
     """The ground truth, if it is for these queries and shards."""
     if isinstance(relevance, ShardTruth):
+        what, n_known = relevance.of_queries
+        if n_known not in (None, n_queries):
+            raise InputError(
+                f"scale: there are {n_queries:,} queries, but {what} for {n_known:,} of them."
+            )
         return relevance
     check_type(relevance, Relevance, "scale: relevance")
     if (relevance.n_queries, relevance.n_database) != (n_queries, shards.n_items):
