@@ -140,10 +140,32 @@ def test_an_evaluation_that_was_stopped_goes_on(tmp_path, data, asked, monkeypat
     arguments = {"partial": tmp_path / "partial"}
     with pytest.raises(KeyboardInterrupt):
         bt.scale.profile(asked["codes"], shards, truth, **arguments)
-    assert len(list((tmp_path / "partial").iterdir())) == 2
+    assert len(list((tmp_path / "partial").glob("*/*.npz"))) == 2
     monkeypatch.setattr(evaluating, "_profile_of", lambda t: counted.append(t[1].name) or real(t))
     assert bt.scale.profile(asked["codes"], shards, truth, **arguments) == expected
     assert sorted(counted) == [shard.name for shard in shards]  # none was counted twice
+    assert not (tmp_path / "partial").exists()
+
+
+@pytest.mark.parametrize("n_others", [Q, Q - 1])
+def test_evaluations_at_the_same_time_do_not_disturb_each_other(
+    tmp_path, data, asked, monkeypatch, n_others
+):
+    shards, real, begun = made(tmp_path / "db", data), evaluating._profile_of, []
+
+    def evaluated(n):
+        truth = bt.scale.Classes(asked["labels"][:n])
+        return bt.scale.profile(asked["codes"][:n], shards, truth, partial=tmp_path / "partial")
+
+    def meanwhile(task):
+        begun.append(task[1].name)
+        if len(begun) == 3:  # another one, the same or with other queries, begins and ends
+            evaluated(n_others)
+        return real(task)
+
+    expected = evaluated(Q)
+    monkeypatch.setattr(evaluating, "_profile_of", meanwhile)
+    assert evaluated(Q) == expected
     assert not (tmp_path / "partial").exists()
 
 
