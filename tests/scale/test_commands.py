@@ -1,6 +1,7 @@
 """``bittern shards``, and ``bittern evaluate --shards``, as a user types them."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -61,6 +62,13 @@ def test_shards_from_codes_give_the_same_table(files, run_cli):
         )
     assert "280" in run_cli("shards", "info", "db")
     assert run_cli("shards", "verify", "db") == "db: 3 shards are as written.\n"
+
+
+def test_shards_in_a_folder_that_cannot_be_written_are_evaluated(files, run_cli, monkeypatch):
+    run_cli("shards", "create", "db", "--from", "database.npz", "--shard-size", "100")
+    monkeypatch.setattr("bittern.cli.sharded.os.access", lambda _, mode: mode != os.W_OK)
+    monkeypatch.setattr("bittern.scale.evaluating.make_folder", lambda _: 1 / 0)
+    assert "ap" in run_cli("evaluate", "queries.npz", "--shards", "db", "--metrics", "ap")
 
 
 def test_a_search_shows_the_hits_of_the_whole_database(files, run_cli):

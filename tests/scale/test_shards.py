@@ -62,7 +62,7 @@ def truths(data, asked):
     )
 
 
-@pytest.mark.parametrize("size", [1, 300, 5000][1:])
+@pytest.mark.parametrize("size", [300, 5000])
 def test_every_ground_truth_gives_the_profile_of_one_machine(tmp_path, data, asked, size):
     shards = made(tmp_path / "db", data, size)
     for over_shards, whole in truths(data, asked):
@@ -90,7 +90,7 @@ def test_executors_give_the_same_answers(tmp_path, data, asked, pool):
     np.testing.assert_array_equal(hits.distances, expected.distances)
 
 
-@pytest.mark.parametrize("size", [7, 333, 1000])
+@pytest.mark.parametrize("size", [70, 333, 1000])
 @pytest.mark.parametrize("with_ids", [True, False])
 def test_a_search_does_not_depend_on_how_the_database_was_cut(
     tmp_path, data, asked, size, with_ids
@@ -112,6 +112,19 @@ def test_a_search_does_not_depend_on_how_the_database_was_cut(
     assert near.to_lists() == expected.to_lists()
 
 
+def test_ground_truth_for_other_queries_is_refused_before_any_shard_is_read(tmp_path, data, asked):
+    shards = made(tmp_path / "db", data)
+    for truth, message in (
+        (bt.scale.Classes(asked["labels"][1:]), "20 queries, but labels for 19"),
+        (bt.scale.Tags(asked["tags"][1:].tolist()), "20 queries, but tags for 19"),
+        (bt.scale.Neighbours(asked["vectors"][1:], 3), "20 queries, but vectors for 19"),
+    ):
+        with pytest.raises(bt.InputError, match=rf"scale: there are {message} of them\."):
+            bt.scale.evaluate(asked["codes"], shards, truth)
+    with pytest.raises(bt.InputError, match="shard 000000: "):
+        bt.scale.evaluate(asked["codes"], shards, bt.scale.Classes(3))
+
+
 def test_an_evaluation_that_was_stopped_goes_on(tmp_path, data, asked, monkeypatch):
     shards, truth = made(tmp_path / "db", data), bt.scale.Classes(asked["labels"])
     expected = bt.scale.profile(asked["codes"], shards, truth)
@@ -127,10 +140,32 @@ def test_an_evaluation_that_was_stopped_goes_on(tmp_path, data, asked, monkeypat
     arguments = {"partial": tmp_path / "partial"}
     with pytest.raises(KeyboardInterrupt):
         bt.scale.profile(asked["codes"], shards, truth, **arguments)
-    assert len(list((tmp_path / "partial").iterdir())) == 2
+    assert len(list((tmp_path / "partial").glob("*/*.npz"))) == 2
     monkeypatch.setattr(evaluating, "_profile_of", lambda t: counted.append(t[1].name) or real(t))
     assert bt.scale.profile(asked["codes"], shards, truth, **arguments) == expected
     assert sorted(counted) == [shard.name for shard in shards]  # none was counted twice
+    assert not (tmp_path / "partial").exists()
+
+
+@pytest.mark.parametrize("n_others", [Q, Q - 1])
+def test_evaluations_at_the_same_time_do_not_disturb_each_other(
+    tmp_path, data, asked, monkeypatch, n_others
+):
+    shards, real, begun = made(tmp_path / "db", data), evaluating._profile_of, []
+
+    def evaluated(n):
+        truth = bt.scale.Classes(asked["labels"][:n])
+        return bt.scale.profile(asked["codes"][:n], shards, truth, partial=tmp_path / "partial")
+
+    def meanwhile(task):
+        begun.append(task[1].name)
+        if len(begun) == 3:  # another one, the same or with other queries, begins and ends
+            evaluated(n_others)
+        return real(task)
+
+    expected = evaluated(Q)
+    monkeypatch.setattr(evaluating, "_profile_of", meanwhile)
+    assert evaluated(Q) == expected
     assert not (tmp_path / "partial").exists()
 
 

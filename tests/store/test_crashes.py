@@ -326,7 +326,7 @@ def test_a_log_that_is_cut_or_changed_loses_whole_batches_or_is_refused(path):
     file, data = path.read_bytes(), log.read_bytes()
     rng = np.random.default_rng(0)
     seen = set()
-    for place in rng.integers(1, len(data), 10).tolist():
+    for place in rng.integers(1, len(data), 6).tolist():
         for damaged in (data[:place], data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]):
             path.write_bytes(file)
             log.write_bytes(damaged)

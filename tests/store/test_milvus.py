@@ -93,7 +93,7 @@ def test_what_is_written_counts_at_once():
         TemporaryDirectory(dir=memory) as folder,
         bt.store.create(f"milvus://{folder}/a.db", N_BITS) as collection,
     ):
-        for i in range(80):
+        for i in range(40):
             collection.add(CODES[:2], ids=[2 * i, 2 * i + 1])
             collection.delete([2 * i])
             assert len(collection) == i + 1
@@ -114,9 +114,15 @@ def test_milvus_lite_is_not_asked_whether_it_lives(place, is_asked, monkeypatch)
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory):
+def folder(tmp_path_factory):
+    """One folder for all, so that one server starts."""
+    return tmp_path_factory.mktemp("milvus")
+
+
+@pytest.fixture(scope="module")
+def pair(folder):
     """One collection on Milvus Lite, the same in a file."""
-    with filled_pair("milvus", tmp_path_factory.mktemp("pair")) as both:
+    with filled_pair("milvus", folder) as both:
         yield both
 
 
@@ -141,19 +147,19 @@ def test_items_go_over_the_wire_in_parts(pair, monkeypatch):
     check_same(*pair)
 
 
-def test_a_long_recipe_is_kept_in_parts(tmp_path, monkeypatch):
+def test_a_long_recipe_is_kept_in_parts(folder, monkeypatch):
     monkeypatch.setattr("bittern.store.milvus.PART_CHARACTERS", 500)
     monkeypatch.setattr("bittern.store.milvus.PARTS_PER_CALL", 3)
     vectors = np.random.default_rng(0).standard_normal((50, 40))
-    place = new_place("milvus", tmp_path)
+    place = new_place("milvus", folder)
     hasher = bt.hashing.ITQ(16).fit(vectors)
     bt.store.create(place, hasher=hasher).close()
     with bt.store.open(place) as collection:
         assert collection.recipe.hasher.encode(vectors) == hasher.encode(vectors)
 
 
-def test_what_a_killed_creation_left_is_no_collection_and_in_nobodys_way(tmp_path, monkeypatch):
-    place = new_place("milvus", tmp_path)
+def test_what_a_killed_creation_left_is_no_collection_and_in_nobodys_way(folder, monkeypatch):
+    place = new_place("milvus", folder)
 
     def killed(client, collection, name, blob):
         raise KeyboardInterrupt
@@ -167,8 +173,8 @@ def test_what_a_killed_creation_left_is_no_collection_and_in_nobodys_way(tmp_pat
         assert collection.add(CODES[:3]).tolist() == [0, 1, 2]
 
 
-def test_a_creation_goes_on_that_left_a_part_of_a_batch(tmp_path, monkeypatch):
-    source, place = tmp_path / "some.npy", new_place("milvus", tmp_path)
+def test_a_creation_goes_on_that_left_a_part_of_a_batch(tmp_path, folder, monkeypatch):
+    source, place = tmp_path / "some.npy", new_place("milvus", folder)
     np.save(source, np.random.default_rng(0).standard_normal((50, 8)))
     recipe = bt.store.Recipe(bt.hashing.ITQ(8))
     monkeypatch.setattr(building, "BATCH", 20)

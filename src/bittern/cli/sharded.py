@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,7 +85,7 @@ def count_shards(
             "evaluate: there is no ground truth; give --query-labels, --query-tags, --relevance, "
             "or --neighbours with --query-vectors; the shards have the rest."
         )
-    partial = folder / ".partial"
+    partial = folder / ".partial" if os.access(folder, os.W_OK) else None
     return scale.profile(codes, found, relevance, executor=executor, partial=partial)
 
 

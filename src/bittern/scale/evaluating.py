@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 
 from bittern.checks import check_type
@@ -97,6 +98,11 @@ def pairs_of(queries: Codes, shards: Shards) -> dict[str, int]:
 def truth_of(relevance: Relevance | ShardTruth, shards: Shards, n_queries: int) -> ShardTruth:
     """The ground truth, if it is for these queries and shards."""
     if isinstance(relevance, ShardTruth):
+        what, n_known = relevance.of_queries
+        if n_known not in (None, n_queries):
+            raise InputError(
+                f"scale: there are {n_queries:,} queries, but {what} for {n_known:,} of them."
+            )
         return relevance
     check_type(relevance, Relevance, "scale: relevance")
     if (relevance.n_queries, relevance.n_database) != (n_queries, shards.n_items):
@@ -147,7 +153,11 @@ class _Sum:
 
 
 class _Partial:
-    """Profiles of finished shards in a folder, by what they depend on."""
+    """Profiles of finished shards in a folder, by what they depend on.
+
+    Every evaluation has a folder of its own in it, so that several at a time do not disturb each
+    other.
+    """
 
     def __init__(self, folder: Path | None, key: str) -> None:
         self.folder, self.key = folder, key
@@ -161,7 +171,8 @@ class _Partial:
             return cls(None, "")
         digest = hashlib.sha256(f"{queries.n_bits} {truth.fingerprint}".encode())
         digest.update(queries.words.tobytes())
-        return cls(make_folder(Path(folder)), digest.hexdigest())
+        key = digest.hexdigest()
+        return cls(make_folder(Path(folder, key[:24])), key)
 
     def path(self, shard: Shard) -> Path | None:
         """Where the profile of a shard belongs."""
@@ -179,9 +190,12 @@ class _Partial:
     def save(self, shard: Shard, counted: TieProfile) -> None:
         """Keep the profile of a shard."""
         if (path := self.path(shard)) is not None:
+            make_folder(path.parent)  # the same evaluation in another process may have ended
             counted.save(path)
 
     def remove(self) -> None:
         """Remove the folder, because the sum is complete."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+            with suppress(OSError):  # another evaluation has its folder there
+                self.folder.parent.rmdir()

@@ -37,6 +37,15 @@ class ShardTruth(ABC):
         return self
 
     @property
+    def of_queries(self) -> tuple[str, int | None]:
+        """What it knows of the queries, which is its first field, and of how many, if known."""
+        name, values = next(iter(vars(self).items()))
+        shape = getattr(values, "shape", None) or (
+            len(values) if hasattr(values, "__len__") else None,
+        )
+        return name.removeprefix("query_"), shape[0]
+
+    @property
     def fingerprint(self) -> str:
         """A hash of all that it holds."""
         digest = hashlib.sha256(type(self).__name__.encode())
