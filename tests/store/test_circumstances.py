@@ -15,6 +15,7 @@ from processes import in_child
 
 import bittern as bt
 from bittern.errors import FileError
+from bittern.store import duckfile, embedded
 from bittern.store.milvus_collection import MilvusCollection
 
 CODES = random_codes(200, 64)
@@ -127,3 +128,27 @@ def test_positions_in_milvus_grow_though_the_clock_jumps_back(monkeypatch):
     before = client._positions(3)
     monkeypatch.setattr(time, "time_ns", lambda: before[0] - 10**15)
     assert client._positions(2) == [before[-1] + 1, before[-1] + 2]
+
+
+# Long use.
+
+
+def test_the_log_of_a_collection_stays_short(path):
+    log, sizes = Path(f"{path}.wal"), []
+    with bt.store.open(path) as collection:
+        assert collection._file._longest_log == duckfile.SHORT_LOG
+        collection._file._longest_log = 20_000
+        for _ in range(12):
+            collection.add(CODES)
+            sizes.append(log.stat().st_size if log.exists() else 0)
+    assert 0 < max(sizes) <= 20_000
+    assert sizes != sorted(sizes)  # it was written to the file now and then
+
+
+def test_few_ids_need_no_join_of_which_duckdb_keeps_memory(path):
+    with bt.store.open(path) as collection:
+        collection.add(CODES)
+        for n in (1, embedded.FEW):
+            condition = embedded._among(np.arange(n))
+            plan = str(collection._file.rows(f"EXPLAIN DELETE FROM codes WHERE {condition}"))
+            assert "delete" in plan.lower() and "join" not in plan.lower()
