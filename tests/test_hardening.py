@@ -13,7 +13,7 @@ import zipfile
 import numpy as np
 import pytest
 import scipy.sparse
-from processes import seconds
+from processes import in_child, seconds
 
 import bittern as bt
 from bittern import inputs
@@ -211,19 +211,6 @@ def test_what_a_killed_process_left_is_removed_by_the_next_writer(tmp_path, monk
 
 
 # Disks that are full, folders that cannot be written to, two writers, clocks, other versions.
-
-
-def in_child(work):
-    """The exit code of a forked process that runs ``work``; 0 if it raised no error."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-            os._exit(0)
-        except BaseException as error:
-            os.write(2, f"{error!r}\n".encode())
-            os._exit(9)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path):

@@ -3,6 +3,7 @@ import threading
 import time
 
 import pytest
+from processes import seconds
 
 from bittern.errors import BitternError, InputError
 from bittern.parallel import (
@@ -43,7 +44,7 @@ def test_a_report_comes_after_its_own_work():
 
 
 def test_blocks_run_at_the_same_time_on_two_threads():
-    both = threading.Barrier(2, timeout=10)  # one thread alone would break it
+    both = threading.Barrier(2, timeout=seconds(10))  # one thread alone would break it
     run_blocks(lambda _: both.wait() and None, range(2), 2)
 
 

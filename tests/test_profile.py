@@ -188,12 +188,12 @@ def test_an_interrupt_stops_the_counting_soon(monkeypatch):
         calls.append(done / whole)
         raise KeyboardInterrupt
 
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(KeyboardInterrupt):
         TieProfile.from_codes(queries, database, truth, progress=interrupt)
     assert len(calls) == 1
     assert calls[0] < 0.1
-    assert time.perf_counter() - start < 1.5
+    assert time.process_time() - start < 1.5
 
 
 def test_repr_tells_sizes_and_gains():

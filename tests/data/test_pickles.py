@@ -157,12 +157,12 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 def test_bombs_do_not_go_off(bomb):
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         assert read_pickle(bomb, "p") == {}
     except FileError as error:
         assert str(error).startswith("p: ")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_shared_tuples_are_no_keys():

@@ -147,13 +147,13 @@ def test_entities_are_neither_read_nor_grown(folder):
 
 def test_many_comments_that_never_end_take_no_time(folder):
     path = write(folder / "topics" / "topics.2003.xml", "<!--" * 1_000_000)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(FileError, match="never closes it"):
         read_topics(path)
     write(path, "<!x" * 1_000_000)
     with pytest.raises(FileError, match="declares"):
         read_topics(path)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(

@@ -576,10 +576,10 @@ def test_hash_tables_have_a_surface(data):
     assert np.isnan(again.surface["f1"][1]).all()  # no table has more bits than the code
 
 
-def wait_until(is_so, seconds=60):
-    began = time.monotonic()
+def wait_until(is_so):
+    end = time.monotonic() + seconds(60)
     while not is_so():
-        assert time.monotonic() - began < seconds
+        assert time.monotonic() < end
         time.sleep(0.02)
 
 

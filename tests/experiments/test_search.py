@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 import pytest
 from made_protocols import PLAIN, command, protocol, run_data, write_arrays
+from processes import seconds
 
 import bittern as bt
 from bittern.errors import BitternError, InputError
@@ -454,7 +455,7 @@ def test_killed_during_the_search_it_goes_on_and_finds_the_same(whole, data, tmp
     (tmp_path / "p.toml").write_text(SEARCHED.replace("repeats = 2", "repeats = 20"))
     command = [sys.executable, "-c", GOING_ON, tmp_path / "p.toml", tmp_path / "out", data]
     trials = tmp_path / "out" / "trials"
-    until = time.monotonic() + 400  # on a busy machine, it takes long to start
+    until = time.monotonic() + seconds(100)
     with subprocess.Popen(command, start_new_session=True) as process:
         try:
             while not (trials.is_dir() and len(list(trials.glob("*.json.gz"))) >= 3):

@@ -39,7 +39,7 @@ def test_a_truncated_file_is_refused_at_every_length(model):
     ("change", "says"),
     [
         (lambda head, arrays: head.update(format="other"), "is not a saved model"),
-        (lambda head, arrays: head.update(version=99), "another version"),
+        (lambda head, arrays: head.update(version=99), "newer version"),
         (lambda head, arrays: head["model"].update(hasher="md5"), "no hasher is called 'md5'"),
         (lambda head, arrays: arrays.pop("learned.projection_"), "not a readable model"),
         (

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 
+from processes import seconds
+
 from bittern.scale.cluster import connect
 
 
@@ -35,7 +37,7 @@ class Cluster:
         """The process ids of at least n workers."""
         with connect(self.address) as executor:
             client = executor._client
-            client.wait_for_workers(n, timeout=120)
+            client.wait_for_workers(n, timeout=seconds(60))
             return list(client.run(os.getpid).values())
 
     def add_worker(self, *options, environment=None):
@@ -48,11 +50,11 @@ class Cluster:
             process.terminate()
         for process, reader in zip(self._processes, self._readers, strict=True):
             try:
-                process.wait(20)
+                process.wait(seconds(5))
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(20)
-            reader.join(20)
+                process.wait(seconds(5))
+            reader.join(seconds(5))
             process.stderr.close()
         self._processes, self._readers = [], []
 

@@ -258,7 +258,7 @@ def test_a_damaged_or_missing_shard_is_named(tmp_path, data, asked):
     ("change", "message"),
     [
         ({"n_items": 5}, "promises 5 items"),
-        ({"version": 9}, "another version"),
+        ({"version": 9}, "newer version"),
         ({"shards": 3}, "manifest of shards"),
         ({"shards": [{"name": "../x", "n": 1, "files": {}}]}, "files that no shard has"),
     ],

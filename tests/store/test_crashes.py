@@ -1,15 +1,12 @@
 """Files of collections when processes die, disks fill up, and bytes change."""
 
 import contextlib
-import gzip
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -357,48 +354,6 @@ def test_what_is_no_collection_is_refused(tmp_path):
 def changed_entry(path, name, value):
     with duckdb.connect(str(path)) as connection:
         connection.execute("UPDATE bittern SET value = ? WHERE name = ?", [value, name])
-
-
-VERSIONS = {
-    99: r"written by a newer version of this package .format 99, this one reads 1.; upgrade with 'pip"
-}
-VERSIONS |= {0: r"has no format that this package knows .0, ", "1": "no format that this package"}
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_format_of_another_version_is_refused(path, version):
-    head = {"format": "bittern collection", "version": version, "n_bits": 64, "recipe": {}}
-    changed_entry(path, "head", json.dumps(head).encode())
-    before = path.read_bytes()
-    for read_only in (True, False):
-        with pytest.raises(FileError, match=VERSIONS[version]) as error:
-            bt.store.open(path, read_only=read_only)
-        assert "\n" not in str(error.value)
-    assert path.read_bytes() == before
-
-
-def test_the_first_collection_ever_is_read_and_written(tmp_path):
-    # Written by the first commit that had collections; rows 3 and 4 were deleted.
-    old = Path(__file__).with_name("old") / "first.bittern.gz"
-    path = tmp_path / "old.bittern"
-    path.write_bytes(gzip.decompress(old.read_bytes()))
-    X = np.random.default_rng(7).standard_normal((60, 8)).astype(np.float32)
-    codes = bt.hashing.LSH(n_bits=32, random_state=0).fit(X).encode(X)
-    rows = np.delete(np.arange(60), [3, 4])
-    for read_only in (True, False):
-        with bt.store.open(path, read_only=read_only) as collection:
-            assert collection.ids.tolist() == rows.tolist()
-            assert collection.get(rows).codes == codes[rows]
-            assert collection.get([0, 59]).metadata == [
-                {"n": 0, "name": "item 0"},
-                {"n": 19, "share": 0.95},
-            ]
-            assert (collection.search(X[:3], 1).ids == [[0], [1], [2]]).all()  # by its own hasher
-            assert collection.count("n >= 10") == 40
-    with bt.store.open(path) as collection:
-        assert collection.add(codes[:1], metadata={"n": [7]}).tolist() == [60]
-        collection.delete([0])
-        assert len(collection) == 58
 
 
 def test_a_hasher_of_another_length_is_refused(sound, tmp_path):

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from explored import blobs, make_rows
 from fastapi.testclient import TestClient
-from processes import one_after_another
+from processes import one_after_another, seconds
 
 from bittern.cli.explore import opened
 from bittern.experiments import Protocol, measure, run
@@ -46,11 +46,11 @@ def test_it_prints_its_address_answers_there_and_ends_with_ctrl_c(rows):
             line = process.stdout.readline()
             address = line.split()[1]
             assert address.startswith("http://127.0.0.1:")
-            with urllib.request.urlopen(address, timeout=120) as answer:
+            with urllib.request.urlopen(address, timeout=seconds(60)) as answer:
                 assert answer.url.endswith("/search") and b"Bittern" in answer.read()
         finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(120) == 0
+        assert process.wait(seconds(60)) == 0
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ import httpx
 import psutil
 import pytest
 from collections_to_serve import N, make_vectors
+from processes import seconds
 
 from bittern import store
 
-PATIENCE = 300  # seconds; a busy machine starts a process in half a minute
+PATIENCE = seconds(60)
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,7 @@ class EmbeddedCollection(Collection):
         remove_leftovers(target.absolute().parent)
         unnamed = target.with_name(f".{target.name}{own_mark()}tmp")
         try:
-            _make_file(unnamed, n_bits, entries)
+            _make_file(unnamed, target, n_bits, entries)
             unnamed.rename(target)
         finally:
             unnamed.unlink(missing_ok=True)
@@ -391,8 +391,8 @@ class EmbeddedCollection(Collection):
         return value
 
 
-def _make_file(file: Path, n_bits: int, entries: dict[str, bytes]) -> None:
-    """Make a DuckDB file with empty tables."""
+def _make_file(file: Path, named: Path, n_bits: int, entries: dict[str, bytes]) -> None:
+    """Make a DuckDB file with empty tables, which errors call by another name."""
     duckdb = duckdb_library()
     words = ", ".join(f"word_{j} UBIGINT" for j in range(_n_words(n_bits)))
     try:
@@ -405,7 +405,8 @@ def _make_file(file: Path, n_bits: int, entries: dict[str, bytes]) -> None:
     except (RuntimeError, duckdb.Error) as error:
         if is_interrupt(error):
             raise KeyboardInterrupt from None
-        raise FileError(f"{file}: cannot be written ({first_line(error)}).") from error
+        reason = first_line(error).replace(str(file), str(named))
+        raise FileError(f"{named}: cannot be written ({reason}).") from error
 
 
 def _insertion(columns: Columns) -> str:
