@@ -231,11 +231,18 @@ def test_a_bad_request_gets_one_sentence_and_changes_nothing(served):
     assert len(collection) == N == client.get("/health").json()["items"]
 
 
+def test_a_server_without_vectors_says_so_whatever_is_reranked(images):
+    for asked in ({"id": 3}, {"codes": ["0" * 16]}):
+        assert "--vectors" in ask(images[0], 422, **asked, rerank=5)["error"]
+
+
 def test_other_bad_requests(served):
     client, _ = served
     as_json = {"content-type": "application/json"}
     assert client.post("/search", content=b"{", headers=as_json).status_code == 400
-    assert client.post("/search", content=b"[1]", headers=as_json).status_code == 422
+    answer = client.post("/search", content=b"[1]", headers=as_json)
+    assert answer.status_code == 422
+    assert answer.json()["error"] == "The request is not valid: it must be a JSON object."
     deep = b"[" * 100_000
     assert client.post("/search", content=deep, headers=as_json).status_code == 400
     assert client.post("/search", content=b"id=3").status_code == 415
