@@ -6,7 +6,7 @@ Codes are clustered: half are random, and the others are copies of them with up 
 flipped (PDQ's 256 bits: up to 31).  Every measurement has a process of its own with one thread.
 Times are of the processor, so that other work on the machine counts little.  The others build their
 indexes outside the measured time, and answer every code as a query.  If that would take more than
-a minute, by the first queries, they answer as many as twenty seconds allow, and the time is scaled
+a minute, by the first queries, they answer as many as five seconds allow, and the time is scaled
 to all of them; such times have a ≈.  The pairs of all libraries must be equally many, those of a
 share of the queries as many as our scan finds.  pynear and imagededup are left out if they are
 not installed.  With ``--keep``, measurements are kept in a file, and a later run makes only those
@@ -37,7 +37,7 @@ from bittern.kernels import small
 PDQ_BITS, PDQ_RADIUS = 256, 31
 LIMIT = 600.0  # seconds that 10⁷ codes may take us
 WHOLE = 60.0  # seconds of a measurement; what would take longer answers a share of the queries
-SHARE = 20.0  # seconds that the share takes
+SHARE = 5.0  # seconds that the share takes
 PATIENCE = 1800.0  # seconds of a process, with the building of its index
 FEW = 20  # queries that a measurement's time is judged by before it begins
 ONE_THREAD = dict.fromkeys(

@@ -13,7 +13,7 @@ from browser import Page, served, start_browser  # noqa: E402
 from bittern.cli.demo import make_collection  # noqa: E402
 from bittern.cli.explore import opened  # noqa: E402
 
-PATH = "/search?text=a+large+blue+star"
+PATH = "/search?text=blue"
 SIZE = {"width": 1280, "height": 860, "deviceScaleFactor": 1, "mobile": False}
 
 

@@ -28,6 +28,7 @@ STYLE = f"""<style>
 .bittern th:first-child,.bittern td:first-child,.bittern .facts td{{text-align:left}}
 .bittern .facts td{{white-space:normal;vertical-align:top}}
 .bittern th{{font-weight:600;border-bottom:1px solid currentColor}}
+.bittern svg{{max-width:100%;height:auto}}
 .bittern svg text{{fill:currentColor;font-size:11px}}
 .bittern .all{{fill:currentColor;opacity:.3}}
 .bittern .part{{fill:{ACCENT}}}

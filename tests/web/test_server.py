@@ -18,6 +18,8 @@ from collections_to_serve import N, make_vectors
 from processes import seconds
 
 from bittern import store
+from bittern.web.guard import LOOPBACK
+from bittern.web.server import serving
 
 PATIENCE = seconds(60)
 
@@ -118,6 +120,20 @@ def test_a_server_of_two_workers_loses_nothing_when_processes_are_killed(made, t
     with store.open(path) as opened:
         assert opened.ids.tolist() == list(range(N + 3))
     assert not [one for one in Path(path).parent.iterdir() if one.suffix == ".wal"]
+
+
+def test_beside_other_threads_processes_begin_anew(made, tmp_path):
+    path, done = shutil.copy(made, tmp_path), threading.Event()
+    other = threading.Thread(target=done.wait, daemon=True)  # a fork would be half a copy
+    other.start()
+    try:
+        with serving(str(path), port=0, token=None, hosts=LOOPBACK) as server:
+            answer = httpx.get(f"{server.url}/health", timeout=PATIENCE)
+            assert answer.json()["items"] == N
+            begun = [" ".join(one.cmdline()) for one in psutil.Process().children()]
+            assert sum("spawn_main" in one for one in begun) == 2  # the writer and a worker
+    finally:
+        done.set()
 
 
 def test_the_token_comes_from_the_environment_and_a_snapshot_is_left_alone(made, monkeypatch):

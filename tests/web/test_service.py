@@ -31,12 +31,25 @@ def made(tmp_path_factory):
     return make_vectors(tmp_path_factory.mktemp("made"))
 
 
-@pytest.fixture(params=["one process", "shared"])
-def served(request, made, tmp_path):
-    """A client, and the collection behind it."""
-    path = shutil.copy(made, tmp_path)
-    if request.param == "shared":
-        shared = Shared(path, tmp_path / "run", vectors())
+KINDS = ["one process", "shared"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def served(request, made, tmp_path_factory):
+    """A client, and the collection behind it, which nobody changes."""
+    yield from serve(request.param, made, tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(params=KINDS)
+def changed(request, made, tmp_path):
+    """The same for one test alone."""
+    yield from serve(request.param, made, tmp_path)
+
+
+def serve(kind, made, folder):
+    path = shutil.copy(made, folder)
+    if kind == "shared":
+        shared = Shared(path, folder / "run", vectors())
         yield client_of(shared.source), shared.writer.collection
         shared.close()
     else:
@@ -139,8 +152,8 @@ def test_examples_for_and_against_rank_by_similarity(served):
     assert sorted(values.values(), reverse=True) == list(values.values())
 
 
-def test_reranking_sorts_by_the_stored_vectors_and_counts_those_without(served):
-    client, _ = served
+def test_reranking_sorts_by_the_stored_vectors_and_counts_those_without(changed):
+    client, _ = changed
     x = vectors()
     (result,) = ask(client, vectors=x[7:8].tolist(), k=5, rerank=N)["results"]
     true = np.linalg.norm(x - x[7], axis=1)
@@ -168,8 +181,8 @@ def test_items_are_listed_in_pages_and_one_has_its_code_and_metadata(served):
     assert client.get("/items?start=1000").json()["items"] == []
 
 
-def test_what_is_added_replaced_or_deleted_is_found_at_once(served):
-    client, collection = served
+def test_what_is_added_replaced_or_deleted_is_found_at_once(changed):
+    client, collection = changed
     code = "f0f0"
     (new,) = ask(client, at="/add", codes=[code], metadata=[{"label": "new", "x": [1, "a"]}])["ids"]
     assert new == N
@@ -231,11 +244,18 @@ def test_a_bad_request_gets_one_sentence_and_changes_nothing(served):
     assert len(collection) == N == client.get("/health").json()["items"]
 
 
+def test_a_server_without_vectors_says_so_whatever_is_reranked(images):
+    for asked in ({"id": 3}, {"codes": ["0" * 16]}):
+        assert "--vectors" in ask(images[0], 422, **asked, rerank=5)["error"]
+
+
 def test_other_bad_requests(served):
     client, _ = served
     as_json = {"content-type": "application/json"}
     assert client.post("/search", content=b"{", headers=as_json).status_code == 400
-    assert client.post("/search", content=b"[1]", headers=as_json).status_code == 422
+    answer = client.post("/search", content=b"[1]", headers=as_json)
+    assert answer.status_code == 422
+    assert answer.json()["error"] == "The request is not valid: it must be a JSON object."
     deep = b"[" * 100_000
     assert client.post("/search", content=deep, headers=as_json).status_code == 400
     assert client.post("/search", content=b"id=3").status_code == 415
@@ -300,8 +320,8 @@ def test_an_added_image_is_kept_and_shown(images):
     assert sorted(file.read_bytes() for file in kept.iterdir()) == sorted([png(20), png(21)])
 
 
-def test_the_description_has_examples_that_the_service_accepts(served):
-    client, _ = served
+def test_the_description_has_examples_that_the_service_accepts(changed):
+    client, _ = changed
     described = client.get("/openapi.json").json()
     assert {"/search", "/items", "/add", "/delete", "/health", "/metrics"} <= set(
         described["paths"]
@@ -315,8 +335,8 @@ def test_the_description_has_examples_that_the_service_accepts(served):
         assert {"400", "401", "413", "503"} <= set(described["paths"][path]["post"]["responses"])
 
 
-def test_metrics_count_requests_errors_and_items(served):
-    client, collection = served
+def test_metrics_count_requests_errors_and_items(changed):
+    client, collection = changed
     for _ in range(3):
         ask(client, id=3)
     client.get("/items/5000")

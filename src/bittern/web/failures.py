@@ -55,6 +55,8 @@ def _advice(status: int) -> dict[str, str]:
 def _first(error: Any) -> str:
     """Where the first trouble is, and what it is."""
     found = error.errors()[0]
+    if found["type"] == "model_type":  # whose message names our class
+        return "it must be a JSON object"
     place = ".".join(str(part) for part in found["loc"] if part != "body")
     said = str(found["msg"]).removeprefix("Value error, ").rstrip(".")
     return f"{place}: {said}" if place else said

@@ -20,6 +20,7 @@ from bittern.web.refusal import Refusal
 from bittern.web.source import Source
 
 DEFAULT_K = 10
+NO_VECTORS = "This server has no vectors to rerank by; start it with --vectors."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +152,9 @@ def _reranked(source: Source, query: Query, asked: Search, where: str | None) ->
     Items without a stored vector are left out, and counted.
     """
     if query.vectors is None:
-        raise Refusal(422, "rerank needs a query with a vector: vectors, an image, or an id.")
+        has_vectors = source.vectors_of(np.empty(0, np.int64)) is not None
+        needs = "rerank needs a query with a vector: vectors, an image, or an id."
+        raise Refusal(422, needs if has_vectors else NO_VECTORS)
     k = asked.k or DEFAULT_K
     if asked.radius is not None:
         found = source.within(query.codes, min(asked.radius, source.n_bits), where)
@@ -168,7 +171,7 @@ def _by_vectors(source: Source, found: Found, vector: NDArray[Any], k: int | Non
 
     stored = source.vectors_of(found.ids)
     if stored is None:
-        raise Refusal(422, "This server has no vectors to rerank by; start it with --vectors.")
+        raise Refusal(422, NO_VECTORS)
     vectors, there = stored
     kept: Ids = found.ids[there]
     if vectors.shape[1] != vector.shape[1]:
