@@ -9,7 +9,7 @@ import re
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from shutil import copytree
 
@@ -252,3 +252,31 @@ def test_a_worker_that_really_has_another_version_is_refused(large, tmp_path):
             bt.scale.profile(queries, shards, truth, executor=executor)
     finally:
         mixed.stop()
+
+
+class Reconnecting:
+    """An executor like a Dask client's that lost its scheduler: it cancels what it is sent."""
+
+    def __init__(self, n_glances):
+        self._client, self.n_sent, self.n_glances = self, 0, n_glances
+
+    @property
+    def status(self):
+        self.n_glances -= 1
+        return "connecting" if self.n_glances > 0 else "running"
+
+    def submit(self, call, *values):
+        self.n_sent += 1
+        future = Future()
+        if self.n_glances > 0:
+            future.cancel()
+            future.set_running_or_notify_cancel()
+        else:
+            future.set_result(call(*values))
+        return future
+
+
+def test_no_attempt_is_wasted_while_a_lost_scheduler_is_looked_for():
+    executor = Reconnecting(n_glances=6)
+    assert dict(tasks.submitted(executor, len, {"shard": "four"})) == {"shard": 4}
+    assert executor.n_sent == 2

@@ -7,7 +7,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import closing
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 import bittern
@@ -17,6 +17,7 @@ from bittern.progress import Bar
 T = TypeVar("T")
 R = TypeVar("R")
 ATTEMPTS = 3  # of a task whose worker was lost
+PATIENCE = 30.0  # seconds for a lost scheduler to be found again
 GLANCE = 1.0  # seconds after which a cluster that does not answer is looked at
 POWERS = {10**12: "T", 10**9: "G", 10**6: "M", 10**3: "k"}
 
@@ -156,6 +157,7 @@ def submitted(
                 if attempts[name] == ATTEMPTS:
                     yield name, TaskLostError(_reason(error))
                 else:
+                    _wait_for_cluster(executor)
                     submit(name)
             except Exception as error:
                 yield name, TaskLostError(_reason(error))
@@ -190,6 +192,14 @@ def _check_cluster(executor: Executor) -> None:
     client = getattr(executor, "_client", None)
     if client is not None and client.status in ("closed", "closing"):
         raise ConnectionError("the Dask scheduler is gone") from None
+
+
+def _wait_for_cluster(executor: Executor) -> None:
+    """Wait while a Dask client looks for a scheduler that it lost: what it is sent, it cancels."""
+    client, end = getattr(executor, "_client", None), monotonic() + PATIENCE
+    while client is not None and client.status == "connecting" and monotonic() < end:
+        sleep(0.05)
+    _check_cluster(executor)
 
 
 def _call(version: str, function: Callable[[T], R], task: T) -> R:
