@@ -262,10 +262,12 @@ class Reconnecting:
 
     @property
     def status(self):
+        """What a client says of its connection."""
         self.n_glances -= 1
         return "connecting" if self.n_glances > 0 else "running"
 
     def submit(self, call, *values):
+        """Call at once, or cancel."""
         self.n_sent += 1
         future = Future()
         if self.n_glances > 0:
