@@ -245,7 +245,7 @@ def options_of_commands():
 #: Options of scripts, benchmarks, examples and pytest.
 OTHER_OPTIONS = {"--write", "--only", "--figure", "--lists", "--fix", "--external", "--try"}
 OTHER_OPTIONS |= {"--cov", "--help", "--install-completion", "--trial", "--peers"}
-OTHER_OPTIONS |= {"--minutes", "--start", "--trials", "--subject", "--total", "--up-to"}
+OTHER_OPTIONS |= {"--minutes", "--start", "--trials", "--subject", "--total", "--up-to", "--rate"}
 OTHER_OPTIONS |= {"--disable-pip", "--no-deps", "--require-hashes"}  # of pip and pip-audit
 
 

@@ -11,6 +11,7 @@ from bittern import store
 from bittern.codes import Codes
 from bittern.web.refusal import Refusal
 from bittern.web.shared import tail, writer
+from bittern.web.shared.source import SharedFiles
 from bittern.web.shared.tail import Change
 
 
@@ -84,6 +85,29 @@ def test_after_random_writes_a_worker_sees_the_collection_itself(path, tmp_path,
     shared.close()
     with store.open(path) as opened:  # all was in the file
         assert len(opened) == source.now().count()
+
+
+def test_a_generation_that_is_replaced_while_its_tail_is_opened_is_no_error(
+    path, tmp_path, monkeypatch
+):
+    rng = np.random.default_rng(0)
+    shared = Shared(path, tmp_path / "run")
+    before = shared.writer._files.now()
+    other = SharedFiles(shared.files.root, shared.files.run)
+    assert other.now().committed == before.committed
+    shared.source.add(random_codes(rng, 2), None, [{"label": "late"}] * 2, replace=False)
+    real = tail.read_between
+
+    def replaced_first(*place):
+        monkeypatch.setattr(tail, "read_between", real)
+        shared.writer._compact(before)
+        return real(*place)
+
+    monkeypatch.setattr(tail, "read_between", replaced_first)
+    now = other.now()
+    assert now.generation.number == before.generation.number + 1
+    assert len(now.rows()) == N + 2
+    shared.close()
 
 
 def test_a_next_start_uses_the_files_of_the_last_one_only_if_they_are_those_of_the_collection(

@@ -90,7 +90,12 @@ class SharedFiles:
         committed = view.generation.committed[0]
         if committed == view.committed:
             return view
-        records = tail.read_between(view.generation.tail, view.committed, committed)
+        try:
+            records = tail.read_between(view.generation.tail, view.committed, committed)
+        except FileNotFoundError:
+            if view.generation.number == self._state[GENERATION]:
+                raise
+            return view  # a newer generation has just replaced it
         return view.after(tail.parse(records), committed)
 
     def _open(self) -> Generation:
