@@ -361,11 +361,14 @@ def draw(found: dict[tuple[str, str, int], dict[str, Any]], path: Path) -> None:
                 )
         axes.set(title=rows.title, xscale="log", xticks=SIZES, ylim=(0, 1))
         axes.set_xticks([], minor=True)
-        axes.set_xticklabels([str(size) for size in SIZES])
+        axes.set_xticklabels(["" if size == 128 else str(size) for size in SIZES])  # 160 is near
         axes.set(xlabel="bytes per item", ylabel="recall of the ten nearest")
         axes.grid(color="0.92")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", frameon=False)
+    drawn: dict[str, Any] = {}
+    for axes in panels:
+        drawn |= {line.get_label(): line for line in axes.get_lines()}
+    shown = [line for line in LINES if line in drawn]
+    figure.legend([drawn[line] for line in shown], shown, loc="outside right center", frameon=False)
     figure.savefig(path, metadata={"Date": None})
 
 
