@@ -9,7 +9,6 @@ import pytest
 from bittern.cli import main
 from bittern.experiments import Protocol
 from bittern.experiments.run_data import load_dataset, prepare_run
-from bittern.parallel import Outcome
 
 PLAIN = """
 title = "Three classes"
@@ -61,13 +60,6 @@ def command(monkeypatch, capsys, folder, *words):
         main()
     said = capsys.readouterr()
     return int(stop.value.code or 0), said.out, said.err
-
-
-def one_after_another(prepare, tasks, *_, **__):
-    """Instead of ``measure.run_tasks``: all in this process, as starting others takes seconds."""
-    work = prepare()
-    for task in tasks:
-        yield Outcome(task, work(task))
 
 
 def run_data(protocol, run, root):

@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from made_protocols import command, one_after_another
+from made_protocols import command
+from processes import one_after_another
 
 import bittern as bt
 from bittern.analysis import analyse

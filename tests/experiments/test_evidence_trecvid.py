@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from format_true import write
 from PIL import Image
+from processes import one_after_another
 
 import bittern as bt
 from bittern.data.readers import trecvid
 from bittern.errors import BitternError
-from bittern.experiments import Protocol, Records, cells_of, run
+from bittern.experiments import Protocol, Records, cells_of, measure, run
 from bittern.experiments.evidence.scores import KnnSettings
 from bittern.experiments.measure import measure_cell
 from bittern.experiments.run_data import load_dataset
@@ -78,7 +79,8 @@ def data(folder, tmp_path_factory):
     return protocol.kind.prepare(protocol, dataset, 0, tmp_path_factory.mktemp("arrays"))
 
 
-def test_the_whole_table_is_measured(folder, tmp_path):
+def test_the_whole_table_is_measured(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)
     (tmp_path / "table.toml").write_text(to_toml(shipped()), encoding="utf-8")
     records = run(tmp_path / "table.toml", tmp_path / "results", root=folder, jobs=1)
     assert not records.failures

@@ -4,7 +4,8 @@ import csv
 from functools import partial
 
 import pytest
-from made_protocols import PLAIN, command, one_after_another, write_arrays
+from made_protocols import PLAIN, command, write_arrays
+from processes import one_after_another
 
 from bittern.experiments import Records, measure
 

@@ -3,7 +3,8 @@
 import tomllib
 
 import pytest
-from made_protocols import PLAIN, one_after_another, protocol, write_arrays
+from made_protocols import PLAIN, protocol, write_arrays
+from processes import one_after_another
 
 from bittern.errors import BitternError, InputError
 from bittern.experiments import Protocol, Records, cells_of, measure, run, verify

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_protocols import PLAIN, one_after_another, write_arrays
+from made_protocols import PLAIN, write_arrays
 from made_records import record_of
+from processes import one_after_another
 
 from bittern.errors import FileError, InputError, MissingExtraError
 from bittern.experiments import Protocol, Record, Records, measure, run, verify

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_protocols import command, one_after_another, protocol, write_arrays
+from made_protocols import command, protocol, write_arrays
+from processes import one_after_another
 
 import bittern as bt
 from bittern.experiments import Protocol, Record, measure, run, verify, write_splits

@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from made_protocols import command, one_after_another
+from made_protocols import command
+from processes import one_after_another
 from real_formats import write_labelme, write_nuswide, write_sift1m
 
 import bittern as bt

@@ -5,9 +5,10 @@ from functools import partial
 
 import pytest
 from made_protocols import command
+from processes import one_after_another
 from real_formats import write_labelme, write_nuswide, write_sift1m
 
-from bittern.experiments import Protocol, Records
+from bittern.experiments import Protocol, Records, measure
 from bittern.io.protocol_files import shipped
 
 DEEP = ("DPSH", "DTSH", "TALR-AP", "TALR-NDCG", "DCMH", "CM-TALR")
@@ -38,6 +39,7 @@ STAND_INS = {
 
 @pytest.fixture
 def bittern(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(measure, "run_tasks", one_after_another)  # a process would import all anew
     return partial(command, monkeypatch, capsys, tmp_path)
 
 

@@ -3,7 +3,8 @@
 from functools import partial
 
 import pytest
-from made_protocols import command, one_after_another
+from made_protocols import command
+from processes import one_after_another
 
 from bittern.experiments import Protocol, Records, measure
 from bittern.io.protocol_files import shipped
