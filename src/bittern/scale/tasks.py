@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import bittern
 from bittern.errors import BitternError, InputError
 from bittern.progress import Bar
+from bittern.scale.cluster import PATIENCE
 
 T = TypeVar("T")
 R = TypeVar("R")
 ATTEMPTS = 3  # of a task whose worker was lost
-PATIENCE = 30.0  # seconds for a lost scheduler to be found again
 GLANCE = 1.0  # seconds after which a cluster that does not answer is looked at
 POWERS = {10**12: "T", 10**9: "G", 10**6: "M", 10**3: "k"}
 
