@@ -24,6 +24,7 @@ PART = 1 << 18  # database items counted at a time
 LARGEST_PART = 1 << 19  # of few queries
 FEW = 1 << 10  # queries; fewer are not divided among threads, but the database is
 FEW_CLASSES = 1 << 16  # that are grouped part by part
+HUGE = 1 << 19  # words; so large an array gets huge pages, which are ready much sooner
 STEPS = 50  # of the progress that NumPy alone reports
 WORDS = 1 << 28  # words compared in one block of work: a fraction of a second
 
@@ -106,7 +107,7 @@ def _count_in_parts(
     progress: Progress | None,
 ) -> None:
     """Count few queries: threads share the parts of the database, and prepare them too."""
-    counter_of = FEW_COUNTERS.get(type(relevance), COUNTERS[type(relevance)])
+    counter_of = COUNTERS[type(relevance)]
     lock, done = Lock(), 0
 
     def count(part: slice) -> None:
@@ -161,24 +162,21 @@ def _count_in_blocks(
 def _class_counter(
     relevance: ClassRelevance, queries: Words, database: Words, part: slice, counts: LevelCounts
 ) -> Callable[[slice], None]:
-    """Count a part of the database grouped by class: each query's class is a range of it."""
-    planes = _word_planes(database, relevance.order[part])
-    bounds = np.clip(relevance.offsets, part.start, part.stop) - part.start
-    return _range_counter(relevance, queries, planes, bounds, counts)
+    """Count a part of the database grouped by class: each query's class is a range of it.
 
+    For few queries only the part is grouped; for many the whole database, once.
+    """
+    n_classes = relevance.groups.n_classes
+    if n_classes > FEW_CLASSES or (len(queries) > FEW and len(database) > PART):
+        planes = _word_planes(database, relevance.order[part])
+        bounds = np.clip(relevance.offsets, part.start, part.stop) - part.start
+    else:
+        from bittern.kernels.grouping import group_words
 
-def _few_class_counter(
-    relevance: ClassRelevance, queries: Words, database: Words, part: slice, counts: LevelCounts
-) -> Callable[[slice], None]:
-    """As :func:`_class_counter`, for items as they stand: only the part is grouped."""
-    from bittern.kernels.grouping import group_words
-
-    groups = relevance.groups
-    if groups.n_classes > FEW_CLASSES:
-        return _class_counter(relevance, queries, database, part, counts)
-    words, bounds = database[part], np.empty(groups.n_classes + 1, np.int64)
-    planes = np.empty(words.shape[::-1], np.uint64)
-    group_words(words, groups.classes[part], bounds, planes)
+        words, bounds = database[part], np.empty(n_classes + 1, np.int64)
+        room = np.empty(max(words.size, HUGE), np.uint64)
+        planes = room[: words.size].reshape(words.shape[::-1])
+        group_words(words, relevance.groups.classes[part], bounds, planes)
     return _range_counter(relevance, queries, planes, bounds, counts)
 
 
@@ -249,9 +247,6 @@ COUNTERS: dict[type[Relevance], Callable[..., Callable[[slice], None]]] = {
     ClassRelevance: _class_counter,
     TagRelevance: _tag_counter,
     SparseRelevance: _sparse_counter,
-}
-FEW_COUNTERS: dict[type[Relevance], Callable[..., Callable[[slice], None]]] = {
-    ClassRelevance: _few_class_counter,
 }
 
 

@@ -154,6 +154,7 @@ class RQ(_CodewordQuantiser):
     def _coder(self, faiss: Any, dim: int) -> Any:
         rq = faiss.ResidualQuantizer(dim, self.n_bytes, 8)
         rq.max_beam_size = BEAM
+        rq.cp.min_points_per_centroid = 1  # few rows are the caller's choice, not worth a warning
         return rq
 
     def _payload(self, residuals: Float32Array) -> Bytes:

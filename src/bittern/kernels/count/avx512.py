@@ -52,8 +52,8 @@ class Scratch(NamedTuple):
     bounds: NDArray[np.int64]  # (3, 2) the same over all lanes
     slots: NDArray[np.uint16]  # (LAG * BLOCK,) of the latest blocks
     joint: NDArray[np.uint16]  # (ROWS * HALVES * HALVES,)
-    totals: NDArray[np.uint32]  # (HALVES,) for one d, over e
-    halves: NDArray[np.uint32]  # (2 * HALVES, HALVES) for one e, over d, by the parity of d
+    halves: NDArray[np.uint32]  # (2, HALVES, HALVES) for e and f, over d, by the parity of d
+    thirds: NDArray[np.uint32]  # (2, HALVES) for f, over d and e, by the parity of d
     histograms: NDArray[np.uint32]  # (3, ROWS)
     added: NDArray[np.uint32]  # (3, 2, ROWS) by relevance
     fits: NDArray[np.bool_]  # (1,) False if an item was 64 bits away: then the counts are wrong
@@ -73,8 +73,8 @@ def count_ranges(
         np.empty((3, 2), np.int64),
         np.empty(LAG * BLOCK, np.uint16),
         np.zeros(ROWS * HALVES * HALVES, np.uint16),
-        np.zeros(HALVES, np.uint32),
-        np.zeros((2 * HALVES, HALVES), np.uint32),
+        np.zeros((2, HALVES, HALVES), np.uint32),
+        np.zeros((2, HALVES), np.uint32),
         np.zeros((3, ROWS), np.uint32),
         np.zeros((3, 2, ROWS), np.uint32),
         np.empty(1, np.bool_),
@@ -213,30 +213,28 @@ def _count_rest(database, first, last, scratch):
 @njit(cache=True, nogil=True)
 def _sum_joint(scratch):
     """Add the joint table to the histogram of each query, and clear it."""
-    joint, totals, halves, words = scratch.joint, scratch.totals, scratch.halves, scratch.words
+    joint, halves, thirds, words = scratch.joint, scratch.halves, scratch.thirds, scratch.words
     bounds, histograms = scratch.bounds, scratch.histograms
     if _take_extent(scratch) >= ROWS:
         joint[:] = 0
         scratch.fits[0] = False
         return
-    differ = popcount(words[0] ^ words[1]) & np.uint64(1)
-    last = popcount(words[0] ^ words[2]) & np.uint64(1)
+    second = popcount(words[0] ^ words[1]) & np.uint64(1)
+    third = popcount(words[0] ^ words[2]) & np.uint64(1)
     low, high = bounds[1, 0] >> 1, bounds[1, 1] >> 1
     for d in range(bounds[0, 0], bounds[0, 1] + 1):
-        odd = np.uint64(d & 1)
-        for e in range(low, high + 1):
-            _take_row(joint, d * HALVES + (e ^ (d & 31)), totals, halves, (d & 1) * HALVES + e)
-        for f in range(HALVES):
-            histograms[0, d] += totals[f]
-            histograms[2, np.uint64(2 * f) + (odd ^ last)] += totals[f]
-            totals[f] = 0
+        histograms[0, d] += _take_rows(joint, d, low, high + 1, halves[d & 1], thirds[d & 1])
     for parity in range(2):
+        odd = np.uint64(parity)
         for e in range(low, high + 1):
             total = np.uint32(0)
             for f in range(HALVES):
-                total += halves[parity * HALVES + e, f]
-                halves[parity * HALVES + e, f] = 0
-            histograms[1, np.uint64(2 * e) + (np.uint64(parity) ^ differ)] += total
+                total += halves[parity, e, f]
+                halves[parity, e, f] = 0
+            histograms[1, np.uint64(2 * e) + (odd ^ second)] += total
+        for f in range(HALVES):
+            histograms[2, np.uint64(2 * f) + (odd ^ third)] += thirds[parity, f]
+            thirds[parity, f] = 0
 
 
 @njit(inline="always")
@@ -355,23 +353,34 @@ def _slots_of(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
-def _take_row(
-    typing_context: Any, joint: Any, row: Any, totals: Any, halves: Any, target: Any
+def _take_rows(
+    typing_context: Any, joint: Any, d: Any, low: Any, stop: Any, halves: Any, thirds: Any
 ) -> Any:
-    """Add row ``row`` of the joint table to ``totals`` and to row ``target`` of ``halves``.
+    """Add the rows ``low … stop - 1`` of d to ``halves`` and to ``thirds``; return their sum.
 
-    The row is cleared.
+    The rows are cleared.
     """
-    signature = types.void(joint, types.intp, totals, halves, types.intp)
+    signature = types.uint32(joint, types.intp, types.intp, types.intp, halves, thirds)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, first, second = pointers(context, builder, signature, arguments, (0, 2, 3))
-        source = past(builder, source, arguments[1], 2 * HALVES)
-        second = past(builder, second, arguments[4], 4 * HALVES)
-        value = builder.zext(load(builder, source, DISTANCES), SUMS)
-        store(builder, ir.Constant(DISTANCES, [0] * BLOCK), source)
-        for place in (first, second):
+        table, half, third = pointers(context, builder, signature, arguments, (0, 4, 5))
+        table = past(builder, table, arguments[1], 2 * HALVES * HALVES)
+        turned = builder.and_(arguments[1], ir.Constant(INT64, HALVES - 1))
+
+        def body(e: Any, now: list[list[Any]]) -> None:
+            row = past(builder, table, builder.xor(e, turned), 2 * HALVES)
+            value = builder.zext(load(builder, row, DISTANCES), SUMS)
+            store(builder, ir.Constant(DISTANCES, [0] * BLOCK), row)
+            add_to(past(builder, half, e, 4 * HALVES), value)
+            now[0][0] = builder.add(now[0][0], value)
+
+        def add_to(place: Any, value: Any) -> None:
             store(builder, builder.add(load(builder, place, SUMS), value), place)
-        return context.get_dummy_value()
+
+        nothing = ir.Constant(SUMS, [0] * HALVES)
+        ((total,),) = loop(builder, (arguments[2], arguments[3]), 1, [[nothing]], body)
+        add_to(third, total)
+        add_up = declare(builder, f"llvm.vector.reduce.add.v{HALVES}i32", INT32, [SUMS])
+        return builder.call(add_up, [total])
 
     return signature, generate
