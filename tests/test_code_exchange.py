@@ -330,6 +330,8 @@ def test_a_quantiser_goes_to_faiss_and_back_by_the_commands(tmp_path, run):
     [
         (["export", "nowhere.npz", "a", "--to", "arrow"], "nowhere.npz"),
         (["export", "codes.npz", "a", "--to", "arow"], "did you mean 'arrow'"),
+        (["export", "codes.npz", "a", "--to", "rabitq"], "did you mean 'faiss-rabitq'"),
+        (["export", "vectors.npy", "a", "--to", "npy"], "holds neither codes nor a saved index"),
         (["export", "codes.npz", "codes.npz", "--to", "npy"], "would be overwritten"),
         (["export", "codes.npz", "no/a", "--to", "npy"], "there is no folder no"),
         (["export", "codes.npz", "a", "--to", "npy", "--quantiser", "x"], "--quantiser is for"),
@@ -341,10 +343,11 @@ def test_a_quantiser_goes_to_faiss_and_back_by_the_commands(tmp_path, run):
 def test_bad_commands_are_refused_in_one_sentence(arguments, says, tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     CODES.save("codes.npz")
+    np.save("vectors.npy", np.ones((5, 12), np.float32))
     code, out, err = run(*arguments)
     assert code == 2 and says in err, err
     assert len(err.strip().splitlines()) == 1 and not out
-    assert [path.name for path in tmp_path.iterdir()] == ["codes.npz"]
+    assert {path.name for path in tmp_path.iterdir()} == {"codes.npz", "vectors.npy"}
 
 
 def test_an_index_of_usearch_is_read_as_usearch_reads_it(tmp_path):

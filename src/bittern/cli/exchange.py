@@ -10,7 +10,8 @@ from typer import echo
 
 from bittern.cli.app import BitOrder, app, check_new_file
 from bittern.cli.fit import Force
-from bittern.errors import InputError
+from bittern.errors import InputError, UnknownNameError
+from bittern.registry import Registry
 
 if TYPE_CHECKING:
     from bittern.store import Items
@@ -55,6 +56,7 @@ def export_codes(
     from bittern.io.exchange import TARGETS
     from bittern.store.code_items import read_any_items
 
+    _check_kind(to)
     if to == RABITQ:
         _check_output(output, source, force)
         _export_rabitq(Path(source), Path(output), quantiser)
@@ -99,6 +101,7 @@ def import_codes(
     """
     from bittern import store
 
+    _check_kind(kind)
     _check_output(output, source, force)
     if kind == RABITQ:
         _import_rabitq(Path(source), Path(output), quantiser)
@@ -129,6 +132,14 @@ def write_items(
         name=name,
     )
     return [what for what, is_lost in lost.items() if is_lost]
+
+
+def _check_kind(kind: str) -> None:
+    """Raise an error that lists the targets, unless ``kind`` is one of them."""
+    from bittern.io.exchange import TARGETS
+
+    if kind != RABITQ and kind not in TARGETS:
+        raise UnknownNameError(Registry("target", {**TARGETS, RABITQ: None}).refusal(kind))
 
 
 def _order(bitorder: BitOrder | None) -> Literal["big", "little"] | None:

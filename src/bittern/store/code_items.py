@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bittern import store
 from bittern.checks import PositionArray, check_new_ids
 from bittern.codes import Codes
-from bittern.errors import InputError
+from bittern.errors import FileError, InputError
 from bittern.index.base import Index
 from bittern.index.index_file import HEAD
 from bittern.inputs import RowTable, holds_bits, holds_codes, read_codes
@@ -130,13 +130,18 @@ def read_any_items(place: str) -> Items:
     """The items of a file of codes, of a saved index, or of a collection."""
     file = Path(place)
     if file.is_file() and file.suffix.lower() in (".npy", ".npz"):
-        if holds_codes(file):
+        if is_code_file(file):
             known = read_code_items(file, Recipe())
             ids = np.arange(len(known)) if known.ids is None else known.ids
             return Items(
                 check_new_ids(ids, len(known), place),
                 known.codes,
                 rows_of(columns_of(known.metadata, len(known), place), len(known)),
+            )
+        if not is_collection_or_index(file):
+            raise FileError(
+                f"{place}: holds neither codes nor a saved index; 'bittern encode' makes codes of "
+                "vectors."
             )
         index = Index.load(file)
         return Items(index.ids, index.codes, [{} for _ in index.ids])
