@@ -44,7 +44,7 @@ SAMPLED = 1.0  # seconds between two looks at memory: they use the processor too
 GIB = 1 << 30
 CENTRES, NEAR = 20_000, 5  # of the clustered codes: a bit differs with probability 2^-NEAR
 FLAT_QUERIES, MULTI_QUERIES = 12, 1000
-ROUNDS, IDLE = 3, 4.0  # of Dask: measurements that take turns; seconds of an idle worker
+ROUNDS, IDLE = 8, 4.0  # of Dask: measurements that take turns; seconds of an idle worker
 FEW_CHORES = {  # settings of a Dask worker: no profiler, and a look at itself once a second
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__WORKER__MEMORY__MONITOR_INTERVAL": "1s",

@@ -22,6 +22,7 @@ MEMORY = 1 << 28  # bytes that building ground truth from vectors may use
 MANY = 1 << 15  # items that compiled code groups sooner than NumPy
 SPAN = 1 << 16  # integer labels this close together need no sorting
 EDGE = 1 << 62  # beyond this, their differences could overflow
+Classes = NDArray[np.int16] | NDArray[np.int32]  # numbers of classes, from 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -198,7 +199,7 @@ class Relevance(ABC):
 class Groups:
     """Rows and their classes, grouped by class once it is asked for; several may share it."""
 
-    def __init__(self, classes: NDArray[np.int32], n_classes: int) -> None:
+    def __init__(self, classes: Classes, n_classes: int) -> None:
         self.classes, self.n_classes = classes, n_classes
 
     @cached_property
@@ -236,7 +237,7 @@ class ClassRelevance(Relevance):
     groups: Groups  # of the database
 
     @property
-    def database_classes(self) -> NDArray[np.int32]:
+    def database_classes(self) -> Classes:
         """The class of each item."""
         return self.groups.classes
 
@@ -305,7 +306,7 @@ class ClassRelevance(Relevance):
 
 def _number(
     queries: NDArray[Any], database: NDArray[Any]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+) -> tuple[NDArray[np.int32], Classes, int]:
     """Number the labels of the database from 0; a query label not among them becomes -1."""
     if database.dtype == queries.dtype == np.int64 and len(database):
         least, most = int(database.min()), int(database.max())
@@ -314,11 +315,17 @@ def _number(
             inside = (q >= 0) & (q <= most - least)
             from_zero = database if least == 0 else database - least
             q = np.where(inside, q, -1)
-            return q.astype(np.int32), from_zero.astype(np.int32), most - least + 1
+            n_classes = most - least + 1
+            return q.astype(np.int32), _narrow(from_zero, n_classes), n_classes
     if database.dtype.kind != queries.dtype.kind:  # NumPy would compare int64 and uint64 as doubles
         queries, database = queries.astype(str), database.astype(str)
     classes, places = np.unique(database, return_inverse=True)
     q = np.searchsorted(classes, queries)
     known = np.append(classes, classes[:1])[q] == queries if len(classes) else q < 0
     numbers = np.where(known, q, -1).astype(np.int32)
-    return numbers, places.astype(np.int32), len(classes)
+    return numbers, _narrow(places, len(classes)), len(classes)
+
+
+def _narrow(classes: NDArray[Any], n_classes: int) -> Classes:
+    """The same with 16 bits if they suffice: these are written, and read again, much sooner."""
+    return classes.astype(np.int16) if n_classes <= 1 << 15 else classes.astype(np.int32)
