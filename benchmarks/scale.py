@@ -30,6 +30,7 @@ from typing import Any
 os.environ |= {"BITTERN_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 import numpy as np
+from one_go import in_one_go
 from results import Section, Target
 
 import bittern as bt
@@ -44,7 +45,7 @@ SAMPLED = 1.0  # seconds between two looks at memory: they use the processor too
 GIB = 1 << 30
 CENTRES, NEAR = 20_000, 5  # of the clustered codes: a bit differs with probability 2^-NEAR
 FLAT_QUERIES, MULTI_QUERIES = 12, 1000
-ROUNDS, IDLE = 8, 4.0  # of Dask: measurements that take turns; seconds of an idle worker
+STARTS, ROUNDS, IDLE = 4, 3, 3.0  # of Dask: workers; rounds of each; seconds of an idle one
 FEW_CHORES = {  # settings of a Dask worker: no profiler, and a look at itself once a second
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__WORKER__MEMORY__MONITOR_INTERVAL": "1s",
@@ -223,82 +224,81 @@ def pieces(n: int, folder: Path) -> Section:
 
 
 def dask(n: int, folder: Path) -> Section:
-    """A scheduler and one worker of one thread, against one thread of this process."""
+    """One worker of one thread: a task for each shard, against all shards in one go."""
     size = min(n, 30 * MILLION)
     section = Section(
         f"Dask: {N_QUERIES:,} queries, {size:,} codes of 64 bits in shards of a million",
         (
             "the worker's settings",
-            "one thread here, s",
-            "one worker, s",
+            "in one go, s",
+            "task by task, s",
             "overhead",
-            "processor: here alone, s",
-            "worker, s",
+            "of each start",
+            "processor: in one go, s",
+            "task by task, s",
             "sending and adding up, s",
             "scheduler, s",
-            "overhead of processor",
             "idle worker, s a second",
         ),
     )
     queries, labels, shards = made(folder / "dask", size)
     truth, first = bt.scale.Classes(labels), made(folder / "first", MILLION)[2]
-    os.environ["BITTERN_THREADS"] = "1"
-    warm_up(queries, labels)
     for name, settings in (("Dask's own", {}), ("few chores", FEW_CHORES)):
-        with one_worker(settings) as address, connect(address) as executor:
-            client = executor._client
-            client.wait_for_workers(1, timeout=120)
-            client.run(small.use_kernels)
-            bt.scale.profile(queries, first, truth, executor=executor)  # loads and compiles
-            start = used(client)
-            time.sleep(IDLE)
-            idle = (used(client) - start) / IDLE
-            rounds = []
-            for _ in range(ROUNDS):
-                began = time.perf_counter()
-                alone = timed(lambda: bt.scale.profile(queries, shards, truth), cold=True)
-                took_alone = time.perf_counter() - began
-                client.run(shard_module._checksum.cache_clear)
-                before, at_scheduler = used(client), client.run_on_scheduler(time.process_time)
-                began = time.perf_counter()
-                here = timed(lambda: bt.scale.profile(queries, shards, truth, executor=executor))
-                took = time.perf_counter() - began
-                there = used(client) - before
-                at_scheduler = client.run_on_scheduler(time.process_time) - at_scheduler
-                rounds.append((took_alone, took, alone, there, here, at_scheduler))
-        took_alone, took, alone, there, here, at_scheduler = np.min(rounds, axis=0)
-        overhead, chores = took / took_alone - 1, (there + here) / alone - 1
+        starts = np.array(
+            [worker_rounds(settings, queries, shards, first, truth) for _ in range(STARTS)]
+        )
+        overheads = starts[:, 1] / starts[:, 0] - 1
+        whole, apart, *processor = starts.mean(axis=0)
         section.row(
             name,
-            took_alone,
-            took,
-            Target(overhead, at_most=0.03),
-            alone,
-            there,
-            here,
-            at_scheduler,
-            chores,
-            idle,
+            whole,
+            apart,
+            Target(float(overheads.mean()), at_most=0.03),
+            " ".join(f"{one:.3f}" for one in overheads),
+            *processor,
         )
-    del os.environ["BITTERN_THREADS"]
     section.note(
-        "The least of so many rounds that take turns: "
-        f"{ROUNDS}, with checksums on both sides. The first three columns are time as it passes: "
-        "what someone waits longer for one worker than for one thread of this process. The other "
-        "columns are processor time; the overhead there is what the worker and this process use "
-        "together beyond what this process uses alone, and runs beside the counting if there is "
-        "a core for it. An idle worker looks after itself. Few chores: "
+        "The same worker counts all shards in one go, without Dask taking part, and task by task "
+        "for this process, which adds up; the first columns are time as it passes. Means of "
+        f"{STARTS} workers, of each the least of {ROUNDS} rounds that take turns, with checksums. "
+        "Processor time is that of the worker; of this process and of the scheduler it stands "
+        "beside it, and passes meanwhile if there is a core for it. Few chores: "
         + ", ".join(f"`{key}={value}`" for key, value in FEW_CHORES.items())
         + "."
     )
     counted = bt.scale.profile(queries, first, truth)
     adding = min(timed(lambda: [counted + counted for _ in range(100)]) for _ in range(3)) / 100
     section.note(
-        f"For each shard, this process uses {1e3 * here / len(shards):.3g} ms, of which "
-        f"{1e3 * adding:.2g} ms add up {counted.counts.size:,} cells, "
+        f"To add up the {counted.counts.size:,} cells of a shard takes {1e3 * adding:.2g} ms, "
         f"{1e9 * adding / counted.counts.size:.2g} ns each."
     )
     return section
+
+
+def worker_rounds(
+    settings: dict[str, str], queries: bt.Codes, shards: Any, first: Any, truth: Any
+) -> list[float]:
+    """Seconds of one worker: in one go, task by task; then processor seconds, and when idle."""
+    with one_worker(settings) as address, connect(address) as executor:
+        client = executor._client
+        client.wait_for_workers(1, timeout=120)
+        client.run(small.use_kernels)
+        bt.scale.profile(queries, first, truth, executor=executor)  # loads and compiles
+        start = used(client)
+        time.sleep(IDLE)
+        idle = (used(client) - start) / IDLE
+        rounds = []
+        for _ in range(ROUNDS):
+            (whole,) = client.run(in_one_go, queries, shards, truth).values()
+            client.run(shard_module._checksum.cache_clear)
+            before, at_scheduler = used(client), client.run_on_scheduler(time.process_time)
+            began = time.perf_counter()
+            here = timed(lambda: bt.scale.profile(queries, shards, truth, executor=executor))
+            took = time.perf_counter() - began
+            there = used(client) - before
+            at_scheduler = client.run_on_scheduler(time.process_time) - at_scheduler
+            rounds.append((whole[0], took, whole[1], there, here, at_scheduler))
+    return [*np.min(rounds, axis=0), idle]
 
 
 def used(client: Any) -> float:
@@ -484,7 +484,7 @@ def one_worker(settings: dict[str, str]) -> Iterator[str]:
     worker = subprocess.Popen(
         [*begin, *words, "--host", "127.0.0.1"],
         stderr=subprocess.DEVNULL,
-        env=os.environ | settings,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)} | settings,
     )
     try:
         yield found

@@ -79,12 +79,12 @@ class Measurement:
 # ``--only dask`` (see docs/scale.md).  Only the cost of a byte is an estimate, 500 MB a second,
 # since there was no other machine.
 COSTS = Costs(
-    pair=1.42e-10,
-    item=1.67e-8,
-    task=7.57e-4,
-    cell=2.58e-8,
-    adding=4.2e-10,
-    message=2.9e-3,
+    pair=1.28e-10,
+    item=1.38e-8,
+    task=7.76e-4,
+    cell=1.41e-8,
+    adding=1.9e-9,
+    message=2.1e-3,
     byte=2e-9,
 )
 
