@@ -53,6 +53,13 @@ def test_it_prints_its_address_answers_there_and_ends_with_ctrl_c(rows):
         assert process.wait(seconds(60)) == 0
 
 
+@pytest.mark.parametrize("query", ["", "?view=codes", "?view=nothing", "?views=1&name=x"])
+def test_a_page_is_that_of_its_path_whatever_else_the_address_says(client, query):
+    plain = client.get("/search")
+    assert plain.status_code == 200 and "Search" in plain.text
+    assert client.get(f"/search{query}").text == plain.text
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,20 +37,22 @@ def add_pages(router: APIRouter, views: dict[str, str], name: str) -> None:
         return RedirectResponse(f"/{first}", 307)
 
     for view in views:
-
-        def page(view: str = view) -> Response:
-            text = (
-                environment()
-                .get_template("explorer.html")
-                .render(view=view, views=views, name=name, version=bittern.__version__)
-            )
-            return HTMLResponse(text)
-
-        router.add_api_route(f"/{view}", page, methods=["GET"])
+        router.add_api_route(f"/{view}", _page_of(view, views, name), methods=["GET"])
 
     @router.get("/chart.css")
     def charts() -> Response:
         return Response(chart_style(), media_type="text/css")
+
+
+def _page_of(view: str, views: dict[str, str], name: str) -> Callable[[], Response]:
+    """The answer with a view's page; it reads no parameter, because the page itself does."""
+
+    def page() -> Response:
+        template = environment().get_template("explorer.html")
+        values = {"view": view, "views": views, "name": name, "version": bittern.__version__}
+        return HTMLResponse(template.render(values))
+
+    return page
 
 
 def add_progress(router: APIRouter, jobs: Jobs) -> None:
