@@ -225,7 +225,7 @@ def test_isohash_turns_two_components_by_45_degrees():
     np.testing.assert_allclose(np.abs(R), np.sqrt(0.5), atol=1e-6)
 
 
-@pytest.mark.parametrize("hasher", [PCAH(), ITQ(), ITQCCA(), IsoHash()])
+@pytest.mark.parametrize("hasher", [PCAH(), ITQ(), ITQCCA(), IsoHash(n_iter=10)])
 @pytest.mark.parametrize("n_bits", [1, 7, 64, 65])
 @pytest.mark.parametrize("rows", [X[:, :3], X[:5], LINE, LINE[:1], np.full((9, 4), 0.1)])
 def test_any_number_of_bits_of_any_rows(hasher, n_bits, rows):

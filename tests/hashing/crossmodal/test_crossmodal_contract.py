@@ -35,7 +35,12 @@ TAGS = np.eye(3, dtype=bool)[LABELS]
 
 #: Shorter training than by default: the contract is not about quality.
 GRADIENT = dict(network="linear", n_epochs=5, batch_size=60, learning_rate=0.03, dropout=0.1)
-QUICK = {"dlfh": {"n_iter": 10}, "dcmh": GRADIENT, "cm-talr": GRADIENT}
+QUICK = {
+    "dlfh": {"n_iter": 10},
+    "crh": {"n_pairs": 2000},
+    "dcmh": GRADIENT,
+    "cm-talr": GRADIENT,
+}
 
 #: Methods that have at most as many bits as directions, and say so.
 LIMITED = pytest.mark.filterwarnings("ignore:CVH. images of")
