@@ -24,6 +24,7 @@ PART = 1 << 18  # database items counted at a time
 LARGEST_PART = 1 << 19  # of few queries
 FEW = 1 << 10  # queries; fewer are not divided among threads, but the database is
 FEW_CLASSES = 1 << 16  # that are grouped part by part
+LARGE = 1 << 16  # words; an array of more is made as large as HUGE
 HUGE = 1 << 19  # words; so large an array gets huge pages, which are ready much sooner
 STEPS = 50  # of the progress that NumPy alone reports
 WORDS = 1 << 28  # words compared in one block of work: a fraction of a second
@@ -174,7 +175,7 @@ def _class_counter(
         from bittern.kernels.grouping import group_words
 
         words, bounds = database[part], np.empty(n_classes + 1, np.int64)
-        room = np.empty(max(words.size, HUGE), np.uint64)
+        room = np.empty(max(words.size, HUGE) if words.size > LARGE else words.size, np.uint64)
         planes = room[: words.size].reshape(words.shape[::-1])
         group_words(words, relevance.groups.classes[part], bounds, planes)
     return _range_counter(relevance, queries, planes, bounds, counts)
