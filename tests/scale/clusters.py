@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+from time import monotonic
 
 from processes import seconds
 
@@ -34,11 +35,15 @@ class Cluster:
         return self._processes[0]
 
     def ready(self, n=2):
-        """The process ids of at least n workers."""
+        """The process ids of at least n workers; one that was just killed does not answer."""
+        until, found = monotonic() + seconds(60), []
         with connect(self.address) as executor:
             client = executor._client
-            client.wait_for_workers(n, timeout=seconds(60))
-            return list(client.run(os.getpid).values())
+            while len(found) < n:
+                assert monotonic() < until, f"{n} workers did not answer"
+                client.wait_for_workers(n, timeout=seconds(60))
+                found = list(client.run(os.getpid, on_error="ignore").values())
+        return found
 
     def add_worker(self, *options, environment=None):
         """Start one more worker."""
