@@ -139,8 +139,10 @@ def test_a_row_depends_on_its_own_text_only(feature):
 
 
 @pytest.mark.parametrize("kind", [BagOfWords, Topics])
-def test_stop_words_go_before_stemming(kind):
-    plain, stopped = kind().fit(TEXTS), kind(stop_words=["The", "on", "dogs"]).fit(TEXTS)
+@pytest.mark.parametrize("collection", [list, np.array])
+def test_stop_words_go_before_stemming(kind, collection):
+    plain = kind().fit(TEXTS)
+    stopped = kind(stop_words=collection(["The", "on", "dogs"])).fit(TEXTS)
     assert set(plain.vocabulary_) - set(stopped.vocabulary_) == {"the", "on"}  # "dog" has its stem
 
 

@@ -119,7 +119,8 @@ class TextFeature(Feature):
         from sklearn.feature_extraction.text import CountVectorizer
 
         stem = stem_of(self._title)
-        stop = {word for given in self.stop_words or () for word in words_of(given)}
+        given = () if self.stop_words is None else self.stop_words  # an array has no truth value
+        stop = {word for one in given for word in words_of(one)}
 
         def stems(text: str) -> list[str]:
             return [stem(word) for word in words_of(text) if word not in stop]
