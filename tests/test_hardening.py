@@ -1,6 +1,7 @@
 """What files, kills and odd inputs may not do: crash, hang, fool, or lose anything."""
 
 import io
+import json
 import os
 import resource
 import signal
@@ -17,13 +18,18 @@ from processes import in_child, seconds
 
 import bittern as bt
 from bittern import inputs
+from bittern.data.steps import make_steps
 from bittern.errors import LONGEST, BitternError, InputError, KindError, UnknownNameError
 from bittern.io import leftovers
 from bittern.io.exchange import TARGETS
+from bittern.io.exchange import read as read_items
 from bittern.io.npz import stored_arrays, write_arrays
 from bittern.io.sparse import read_sparse
+from bittern.io.toml import parse_change
+from bittern.parallel import available_threads
 
 X = np.random.default_rng(0).standard_normal((60, 5))
+DIGITS = "9" * 5000  # more than Python makes a number of
 CODES = bt.Codes.from_bits(np.random.default_rng(1).random((20, 64)) < 0.5)
 
 
@@ -36,6 +42,11 @@ def test_a_long_message_loses_its_middle(kind):
     assert len(said) < LONGEST + 50
     assert said.startswith("begin x") and said.endswith("x end.") and "characters…" in said
     assert str(kind("short.")) == "short."
+
+
+def test_a_name_that_is_too_long_for_the_system_is_not_repeated_in_full(run):
+    code, _, said = run("report", "x" * 100_000)
+    assert code == 2 and len(said) < LONGEST + 50 and "too long" in said
 
 
 # Odd rows.
@@ -119,6 +130,26 @@ def test_a_sealed_file_notices_what_became_of_its_members(tmp_path, change):
     assert list(stored_arrays(path)) == ["a", "b"]
     rewritten(path, change)
     with pytest.raises(bt.FileError, match="its checksum differs"):
+        stored_arrays(path)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "says"),
+    [
+        (lambda file: file.replace(b"bittern sha256", b"bittern sja256"), "checksum differs"),
+        (lambda file: file.replace(b"O\x00bittern", b"\x00\x00bittern"), "more follows"),
+        (lambda file: file[:-1], "end is missing"),
+        (lambda file: file + b"x", "more follows"),
+    ],
+    ids=["its name", "its length", "cut", "longer"],
+)
+def test_a_damaged_seal_is_no_missing_seal(tmp_path, damaged, says):
+    path = tmp_path / "a.npz"
+    write_arrays(path, {"a": np.arange(3)})
+    before = path.read_bytes()
+    path.write_bytes(damaged(before))
+    assert path.read_bytes() != before
+    with pytest.raises(bt.FileError, match=says):
         stored_arrays(path)
 
 
@@ -407,6 +438,51 @@ def test_a_huge_number_in_a_protocol_gets_a_sentence(tmp_path, line):
     )
     with pytest.raises(InputError, match=r"at most 64 bits|not a readable"):
         bt.experiments.Protocol.load(tmp_path / "p.toml")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (f"runs = {DIGITS}", "4300 digits"),
+        ("runs = " + "[" * 100_000, "nested too deeply"),
+        ("a." * 100_000 + "a = 1", "line 2 has more than 2,000 dots"),  # tomllib took 20 GB
+    ],
+    ids=["digits", "nested", "dotted"],
+)
+def test_toml_that_its_parser_cannot_take_gets_a_sentence(tmp_path, line, says):
+    (tmp_path / "p.toml").write_text(f'title = "T"\n{line}\n')
+    with pytest.raises(bt.FileError, match=says):
+        bt.experiments.Protocol.load(tmp_path / "p.toml")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda path: bt.metrics.parse(f"ap@{DIGITS}"),
+        lambda path: make_steps([f"pca{DIGITS}"]),
+        lambda path: make_steps(["pca²"]),
+        lambda path: parse_change("x=" + "[" * 100_000, "x=1"),
+    ],
+    ids=["metric", "step", "superscript", "--set"],
+)
+def test_numbers_that_are_none_get_a_sentence(call, tmp_path):
+    with pytest.raises(BitternError, match="got '|no step is called|not TOML"):
+        call(tmp_path)
+
+
+@pytest.mark.parametrize("said", ["²", DIGITS, "-1", "two"])
+def test_threads_that_are_no_number_get_a_sentence(monkeypatch, said):
+    monkeypatch.setenv("BITTERN_THREADS", said)
+    with pytest.raises(InputError, match="BITTERN_THREADS must be a whole number at least 1"):
+        available_threads()
+
+
+@pytest.mark.parametrize("name", [DIGITS, "9" * 25, "²", "cat"])
+def test_an_id_that_is_no_number_is_a_name(tmp_path, name):
+    document = {"put": f"id:photos:photo::{name}", "fields": {"code": "0102030405060708"}}
+    (tmp_path / "d.jsonl").write_text(json.dumps(document) + "\n")
+    found = read_items("vespa", tmp_path / "d.jsonl")
+    assert found.ids is None and found.columns["name"].values.tolist() == [name]
 
 
 def test_a_damaged_matrix_in_memory_is_refused():

@@ -15,6 +15,7 @@ Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
 PositionArray = NDArray[np.intp]  # row numbers, counted from 0
 LARGEST_ID = np.iinfo(np.int64).max
+MOST_DIGITS = 18  # of a whole number in a text; 64 bits hold it, and no sign is needed
 
 
 def check_array(value: Any, name: str) -> NDArray[Any]:
@@ -103,6 +104,16 @@ def check_type(value: Any, kind: type, name: str) -> None:
     """Raise an error unless ``value`` is a ``kind``."""
     if not isinstance(value, kind):
         raise InputError(f"{name} must be a {kind.__name__}, got {type(value).__name__}.")
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text of digits means; None for other texts, or if 64 bits cannot hold it.
+
+    >>> whole_number("64"), whole_number("6 4"), whole_number("²"), whole_number("9" * 19)
+    (64, None, None, None)
+    """
+    is_whole = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    return int(text) if is_whole else None
 
 
 def check_count(value: Any, name: str, least: int = 1, most: int | None = None) -> int:

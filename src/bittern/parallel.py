@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from bittern.checks import check_count
+from bittern.checks import check_count, whole_number
 from bittern.errors import BitternError
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def available_threads(n_threads: int | None = None) -> int:
     if n_threads is not None:
         return check_count(n_threads, "n_threads")
     if said := os.environ.get(VARIABLE):
-        return check_count(int(said) if said.isdigit() else said, VARIABLE)
+        number = whole_number(said)
+        return check_count(said if number is None else number, VARIABLE)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

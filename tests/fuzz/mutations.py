@@ -21,7 +21,9 @@ DTYPES = ("u1", "i1", "<u4", "<i8", ">i8", "<u8", "<f2", "<f4", "<f8", "?", "<c1
 DTYPES += ("<M8[s]", "V5")
 VALUES = (None, True, 0, -1, 3, 1 << 70, -(1 << 63), 1.5, float("nan"), float("inf"), 1e300, "")
 VALUES += ("x", "\ud800", "../../../etc/passwd", "a" * 5000, [], [1], [[1, 2], [3]], {}, {"a": 1})
+DIGITS = "9" * 5000  # more than Python makes a number of
 WORDS = ("nan", "-1", "1e999", "99999999999999999999", "", '"', "[[", "true", "\x00", "é", "0x10")
+WORDS += ("²", DIGITS, "a." * 20_000 + "a", "[" * 50_000, "x" * 100_000)
 
 
 def mutated(content, kind, rng):
@@ -245,9 +247,13 @@ def change_json(content, rng):
         )
     else:
         holder[key] = value
-    if rng.random() < 0.01:
+    how = rng.random()
+    if how < 0.01:
         return b"[" * 100_000 + b"]" * 100_000
-    return json.dumps(tree).encode("utf-8", "surrogatepass")
+    text = json.dumps(tree)
+    if how < 0.03:
+        text = re.sub(r"\b[0-9]+\b", DIGITS, text, count=1)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _places(tree):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bittern.checks import whole_number
 from bittern.data.catalogue import DATASETS, spec_of
 from bittern.data.dataset import Dataset, DatasetSpec
 from bittern.errors import InputError
@@ -40,7 +41,8 @@ def parse_options(listed: list[str]) -> dict[str, str | int]:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
             raise InputError(f"an option must be name=value, got {text!r}.")
-        options[name] = int(value) if value.isdecimal() else value
+        number = whole_number(value)
+        options[name] = value if number is None else number
     return options
 
 

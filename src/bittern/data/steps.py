@@ -316,7 +316,7 @@ class RowBlocks:
 def _step(step: Any, random_state: int) -> tuple[str, Any]:
     if not isinstance(step, str):
         return type(step).__name__.lower(), clone(step)
-    if match := re.fullmatch(r"pca([1-9][0-9]*)", step):
+    if match := re.fullmatch(r"pca([1-9][0-9]{0,8})", step):
         return step, PCA(int(match[1]), random_state=random_state)
     if step not in STEPS or step.startswith("pca"):
         raise InputError(f"make_steps: {STEPS.refusal(step)}")

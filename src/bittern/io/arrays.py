@@ -47,7 +47,7 @@ IDS = ("ids", "id")
 TEXTS = ("texts", "text", "captions", "caption")
 CLASS_NAMES = ("class_names", "label_names", "names")
 TAG_NAMES = ("tag_names", "words")
-NUMBERED = re.compile(r"(.*?)([0-9]+)")  # x0, x1, … are the columns of one array
+NUMBERED = re.compile(r"(.*?)([0-9]{1,18})")  # x0, x1, … are the columns of one array
 _parsed: ContextVar[dict[Path, dict[str, NDArray[Any]]] | None] = ContextVar("parsed", default=None)
 OTHERS = {*LABELS, *TAGS, *IDS, *TEXTS, *CLASS_NAMES, *TAG_NAMES}
 

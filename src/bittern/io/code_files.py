@@ -16,7 +16,7 @@ from bittern.errors import FileError, InputError
 from bittern.io.files import atomic_write, existing_file
 from bittern.io.npz import StoredArray, sealed_archive, stored_arrays, to_native, write_aligned
 
-FIELD = re.compile(r"words_of_([1-9][0-9]*)_bits")
+FIELD = re.compile(r"words_of_([1-9][0-9]{0,17})_bits")
 
 
 @dataclass(frozen=True, slots=True)

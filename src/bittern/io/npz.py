@@ -176,22 +176,23 @@ def _members(source: Path) -> list[zipfile.ZipInfo] | None:
         return None
     with reading(source, ".npz file"), zipfile.ZipFile(source) as archive:
         members, comment = archive.infolist(), archive.comment
-        _refuse_cut(source, comment)
-    if comment.startswith(SEAL) and comment != _seal(members):
+        _check_end(source, comment)
+    seal = _seal(members)
+    looks_sealed = comment.startswith(SEAL) or len(comment) == len(seal)  # damaged, perhaps
+    if looks_sealed and comment != seal:
         raise FileError(
             f"{source}: is damaged (its checksum differs); make it again, or take a copy."
         )
     return [info for info in members if info.filename.endswith(".npy")]
 
 
-def _refuse_cut(source: Path, comment: bytes) -> None:
-    """Raise an error if the comment, which is the end of a zip file, is shorter than promised."""
+def _check_end(source: Path, comment: bytes) -> None:
+    """Raise an error unless the file ends with its comment, which is as long as it promises."""
     with source.open("rb") as file:
         file.seek(-min(source.stat().st_size, END_RECORD + len(comment)), os.SEEK_END)
         end = file.read(END_RECORD)
-    promised = int.from_bytes(end[-2:], "little") if end.startswith(END_MARK) else len(comment)
-    if promised > len(comment):
-        raise ValueError("its end is missing")
+    if not end.startswith(END_MARK) or int.from_bytes(end[-2:], "little") != len(comment):
+        raise ValueError("its end is missing, or more follows it")
 
 
 def _seal(members: Sequence[zipfile.ZipInfo]) -> bytes:

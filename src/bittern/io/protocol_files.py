@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -13,6 +12,7 @@ from typing import Any
 
 from bittern.errors import InputError, UnknownNameError
 from bittern.io.files import existing_file, reading
+from bittern.io.toml import parse_toml
 from bittern.registry import Registry
 
 TEXTS = ("title", "reproduces", "differs", "takes")  # they change no number
@@ -55,7 +55,7 @@ def read_protocol_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The table of a protocol's file, as it is written there."""
     source = existing_file(path)
     with reading(source, "TOML file"):
-        return tomllib.loads(source.read_text(encoding="utf-8"))
+        return parse_toml(source.read_text(encoding="utf-8"))
 
 
 def extended(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from bittern.errors import InputError
 from bittern.registry import Registry
 
 T = TypeVar("T")
+MOST_DOTS = 2_000  # in a line; tomllib takes memory by the square of the parts of a dotted key
 SPECIAL = ("[", "{", '"', "'")  # a value that begins so is meant as TOML
 # How errors name types.
 NAMES: dict[Any, str] = {
@@ -42,6 +43,17 @@ def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:
     )
 
 
+def parse_toml(text: str) -> dict[str, Any]:
+    """The table that a text in TOML holds; a ValueError says what is wrong with it."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > MOST_DOTS:
+            raise ValueError(f"line {number} has more than {MOST_DOTS:,} dots")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def to_toml(table: Mapping[str, Any]) -> str:
     """Plain values as a TOML document."""
     return tomli_w.dumps(table)
@@ -53,8 +65,8 @@ def parse_change(change: str, example: str) -> tuple[str, Any]:
     if not equals or not key:
         raise InputError(f"--set takes KEY=VALUE, such as {example}; got {change!r}.")
     try:
-        found = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError as error:
+        found = parse_toml(f"value = {text}")
+    except ValueError as error:
         if not text or text.startswith(SPECIAL):
             raise InputError(f"--set {change}: the value is not TOML ({error}).") from None
         return key, text

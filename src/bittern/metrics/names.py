@@ -27,7 +27,7 @@ LARGEST_BETA = 1e100
 _PATTERN = re.compile(
     r"(?P<metric>[a-z]+(?:-[a-z]+)*(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?)?"
     r"|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)"  # a path, like package.module:name
-    r"(?:@(?P<radius>r)?(?P<number>0|[1-9][0-9]*))?"
+    r"(?:@(?P<radius>r)?(?P<number>0|[1-9][0-9]{0,18}))?"
     r"(?P<options>(?::[a-z]+(?:-[a-z]+)*)*)"
 )
 

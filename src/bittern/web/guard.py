@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 
+from bittern.checks import whole_number
 from bittern.web.failures import answer_to
 from bittern.web.refusal import Refusal
 
@@ -107,7 +108,8 @@ class Guard:
 
     def _check_length(self, headers: Headers) -> None:
         length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self._most_bytes:
+        number = whole_number(length)
+        if length.isdigit() and (number is None or number > self._most_bytes):
             raise _too_large(self._most_bytes)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from bittern.checks import check_choice, check_count, is_number
+from bittern.checks import check_choice, check_count, is_number, whole_number
 from bittern.codes import MAX_BITS
 from bittern.errors import InputError
 from bittern.experiments.advice.contenders import (
@@ -200,7 +200,9 @@ def _lengths(n_bytes: Any, n_bits: Any) -> tuple[int, ...] | None:
 def _listed(given: Any, name: str, what: str, most: int) -> tuple[int, ...]:
     numbers: Iterable[Any] = given
     if isinstance(given, str):
-        numbers = [int(n) if n.strip().isdecimal() else n.strip() for n in given.split(",")]
+        texts = [text.strip() for text in given.split(",")]
+        wholes = map(whole_number, texts)
+        numbers = [t if n is None else n for t, n in zip(texts, wholes, strict=True)]
     try:
         listed = list(numbers)
     except TypeError:

@@ -13,7 +13,7 @@ from bittern.io.metadata import Columns
 
 Order = Literal["big", "little"]
 ID, CODE = "id", "code"  # what columns and fields are called
-NOTE = re.compile(r"n_bits=(\d+) bitorder=(big|little)")
+NOTE = re.compile(r"n_bits=([0-9]{1,18}) bitorder=(big|little)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import whole_number
 from bittern.errors import FileError, InputError
 from bittern.io.csv_columns import cells_to_column
 from bittern.io.exchange.items import CODE, ID, PackedItems
@@ -209,6 +210,6 @@ def _from_fields(
     if len(lengths) > 1:
         raise FileError(f"{source}: codes must have one length, got {sorted(lengths)[:3]}.")
     stated = kind.removeprefix("bit(").removesuffix(")")
-    n_bits = lengths.pop() if lengths else int(stated) if stated.isdecimal() else 0
+    n_bits = lengths.pop() if lengths else whole_number(stated) or 0
     joined = b"".join((code or b"")[4:] for code in codes)
     return np.frombuffer(joined, np.uint8).reshape(len(codes), -(-n_bits // 8)), n_bits

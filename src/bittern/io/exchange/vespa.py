@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bittern.checks import whole_number
 from bittern.errors import FileError, InputError
 from bittern.io.exchange.items import CODE, PackedItems
 from bittern.io.files import atomic_write
@@ -46,7 +47,7 @@ def read(path: Path, name: str | None) -> PackedItems:
         fields = dict(given)
         rows.append(_code(where, fields.pop(CODE, None)))
         last = title.rpartition(":")[2]
-        ids.append(int(last) if last.isdecimal() else None)
+        ids.append(whole_number(last))
         known.append(fields if ids[-1] is not None else {**fields, "name": last})
     if not rows:
         raise FileError(f"{path}: has no documents.")

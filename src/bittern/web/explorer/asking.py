@@ -12,6 +12,7 @@ import numpy as np
 from fastapi import Query
 from numpy.typing import NDArray
 
+from bittern.checks import whole_number
 from bittern.codes import Codes
 from bittern.errors import BitternError, InputError
 from bittern.web.asked import codes_from, hex_of
@@ -152,9 +153,10 @@ def condition_of(contents: Contents, query: Asked) -> str | None:
 
 def _ids(listed: str) -> tuple[int, ...]:
     """Ids separated by commas."""
-    parts = [part for part in listed.split(",") if part.strip()]
+    parts = [part.strip() for part in listed.split(",") if part.strip()]
     if len(parts) > MOST_EXAMPLES:
         raise InputError(f"explore: at most {MOST_EXAMPLES} examples, got {len(parts)}.")
-    if not all(part.strip().isdigit() for part in parts):
+    ids = [number for part in parts if (number := whole_number(part)) is not None]
+    if len(ids) < len(parts):
         raise InputError(f"explore: ids must be whole numbers with commas, got {listed[:80]!r}.")
-    return tuple(int(part) for part in parts)
+    return tuple(ids)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bittern.checks import whole_number
 from bittern.codes import Codes
 from bittern.index.base import Index
 from bittern.index.multi_index import MultiIndex
@@ -121,7 +122,7 @@ def folder_of(root: Path, number: int) -> Path:
 def newest(root: Path) -> tuple[int, dict[str, Any] | None]:
     """The largest number of a generation, 0 if there is none, and its stamp if it has one."""
     names = [path.name.rpartition("-")[2] for path in root.glob("generation-*")]
-    number = max((int(name) for name in names if name.isdigit()), default=0)
+    number = max((whole_number(name) or 0 for name in names), default=0)
     try:
         stamp = json.loads((folder_of(root, number) / "stamp.json").read_text())
     except (OSError, ValueError):
