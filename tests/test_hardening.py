@@ -466,7 +466,7 @@ def test_toml_that_its_parser_cannot_take_gets_a_sentence(tmp_path, line, says):
     ids=["metric", "step", "superscript", "--set"],
 )
 def test_numbers_that_are_none_get_a_sentence(call, tmp_path):
-    with pytest.raises(BitternError, match="got '|no step is called|not TOML"):
+    with pytest.raises(BitternError, match=r"got '|no step is called|not TOML"):
         call(tmp_path)
 
 
