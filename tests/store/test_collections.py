@@ -130,6 +130,14 @@ def test_export_holds_every_item(filled, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["all.parquet"]
 
 
+def nested(depth):
+    """A list in a list in a list, so many times."""
+    value = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -147,6 +155,13 @@ def test_export_holds_every_item(filled, tmp_path):
         (lambda c: c.add(CODES[:1], metadata=[{"a": 1, "A": 2}]), "differ by more than case"),
         (lambda c: c.add(CODES[:1], metadata=[{"a": {1j}}]), "'a' must be numbers, strings"),
         (lambda c: c.add(CODES[:1], metadata=[{"a": "\udcff"}]), "'a' must be text"),
+        (lambda c: c.add(CODES[:1], metadata=[{"a": ["\udcff"]}]), "'a' must be text"),
+        (
+            lambda c: c.add(CODES[:1], metadata=[{"a": 10**400}]),
+            r"'a' must be at most 1.79769e\+308",
+        ),
+        (lambda c: c.add(CODES[:1], metadata=[{"a": nested(101)}]), "nested at most 100 deep"),
+        (lambda c: c.add(CODES[:1], metadata=[{"a": nested(9999)}]), "nested at most 100 deep"),
         (lambda c: c.search(random_codes(1, 8), 3), "12 bits of the collection, got 8"),
         (lambda c: c.search(QUERIES, 0), "k must be at least 1, got 0"),
         (lambda c: c.within(QUERIES, -1), "radius must be at least 0"),

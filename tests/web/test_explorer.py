@@ -122,6 +122,8 @@ def test_bad_addresses_get_a_sentence(contents, uploads):
         question_of(contents, Asked(), uploads)
     with pytest.raises(InputError, match="whole numbers"):
         asked(like="1,two")
+    with pytest.raises(InputError, match="whole numbers"):
+        asked(like="1,²")
     assert asked(like="1, 2,", unlike="", where="").like == (1, 2)
 
 

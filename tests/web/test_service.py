@@ -224,6 +224,8 @@ BAD = [
     ("/search", 422, {"id": 3, "to": "image"}),
     ("/add", 422, {"codes": ["0000"], "metadata": []}),
     ("/add", 422, {"codes": ["0000"], "metadata": [{"label": 3}]}),
+    ("/add", 422, {"codes": ["0000"], "metadata": [{"big": 10**400}]}),
+    ("/add", 422, {"codes": ["0000"], "metadata": [{"deep": json.loads("[" * 500 + "]" * 500)}]}),
     ("/add", 422, {"codes": ["0000"], "metadata": [{"bad key": 3}]}),
     ("/add", 422, {"codes": ["0000", "0001"], "ids": [500, 500]}),
     ("/add", 422, {"codes": ["0000"], "metadata": [{"path": "/etc/hostname"}]}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED = {"id", "position", "code"}
 IN_JSON = ("VARCHAR[]", "JSON")  # types whose values travel as JSON text
 LARGEST = np.iinfo(np.int64).max
+DEEPEST = 100  # lists and dictionaries inside each other; parsers of JSON have their limits
 Metadata = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 
 
@@ -151,7 +153,7 @@ def _from_list(values: list[Any], name: str) -> Column:
     if kinds == {int} and all(abs(v) <= LARGEST for v in values if v is not None):
         return Column("BIGINT", _masked(values, np.int64))
     if kinds and kinds <= {int, float}:
-        return Column("DOUBLE", _masked(values, np.float64))
+        return Column("DOUBLE", _reals(values, name))
     if kinds == {str}:
         return Column("VARCHAR", _masked_text(_encodable(values, name)))
     is_words = kinds <= {list} and all(type(w) is str for v in values for w in v or ())
@@ -174,6 +176,13 @@ def _masked(values: list[Any], dtype: Any) -> np.ma.MaskedArray[Any, Any]:
     return np.ma.masked_array(filled, [v is None for v in values])
 
 
+def _reals(values: list[Any], name: str) -> np.ma.MaskedArray[Any, Any]:
+    try:
+        return _masked(values, np.float64)
+    except OverflowError:
+        raise InputError(f"{name} must be at most {sys.float_info.max:g}.") from None
+
+
 def _masked_text(values: list[str | None]) -> np.ma.MaskedArray[Any, Any]:
     filled = np.empty(len(values), object)
     filled[:] = ["" if v is None else v for v in values]
@@ -182,13 +191,33 @@ def _masked_text(values: list[str | None]) -> np.ma.MaskedArray[Any, Any]:
 
 def _as_json(values: list[Any], name: str) -> list[str | None]:
     try:
-        text = [None if v is None else json.dumps(v, allow_nan=False) for v in values]
+        text = [
+            v if v is None else json.dumps(v, allow_nan=False, ensure_ascii=False) for v in values
+        ]
+    except RecursionError:
+        raise _too_deep(name) from None
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{name} must be numbers, strings, booleans, or lists or dictionaries of them "
             f"({error})."
         ) from None
+    if any(_depth(value) > DEEPEST for value in values):
+        raise _too_deep(name)
     return _encodable(text, name)
+
+
+def _depth(value: Any) -> int:
+    """How many lists and dictionaries are inside each other, at the deepest place."""
+    depth, holders = 0, [value]
+    while holders := [one for one in holders if isinstance(one, dict | list | tuple)]:
+        depth += 1
+        inner = (one.values() if isinstance(one, dict) else one for one in holders)
+        holders = [value for values in inner for value in values]
+    return depth
+
+
+def _too_deep(name: str) -> InputError:
+    return InputError(f"{name} must be nested at most {DEEPEST} deep.")
 
 
 def _encodable(values: list[Any], name: str) -> list[str | None]:

@@ -35,6 +35,13 @@ class Line:
         return Listener(self.address, backlog=BACKLOG, authkey=self.key)
 
 
+def _send(connection: Connection, what: str, arguments: tuple[Any, ...]) -> None:
+    try:
+        connection.send((what, arguments))
+    except RecursionError:  # while it is pickled, before anything is sent
+        raise Refusal(422, "The request is nested too deeply.") from None
+
+
 class Caller:
     """The worker's end; each thread has a connection of its own."""
 
@@ -53,11 +60,11 @@ class Caller:
         """What the writer answers to a write, which is never sent twice."""
         connection = self._connected()
         try:
-            connection.send((what, arguments))
+            _send(connection, what, arguments)
         except (OSError, ValueError):  # an old connection to a writer that has died
             self._hang_up()
             connection = self._connected()
-            connection.send((what, arguments))
+            _send(connection, what, arguments)
         try:
             return _value(connection.recv())
         except (EOFError, OSError):
@@ -70,7 +77,7 @@ class Caller:
 
     def _exchange(self, what: str, arguments: tuple[Any, ...]) -> Any:
         connection = self._connected()
-        connection.send((what, arguments))
+        _send(connection, what, arguments)
         return _value(connection.recv())
 
     def _connected(self) -> Connection:
