@@ -94,6 +94,8 @@ def test_errors_are_one_sentence_as_json(client):
         ("/view/search?item=999", 422),
         ("/view/search?item=-1", 422),
         ("/view/search?like=1,x", 422),
+        ("/view/search?item=99999999999999999999", 422),
+        ("/view/quality/query?item=99999999999999999999", 422),
         ("/view/search?image=gone", 404),
         ("/view/search?code=zz", 422),
         ("/view/codes/bit/99", 422),

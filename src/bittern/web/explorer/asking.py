@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bittern.checks import whole_number
 from bittern.codes import Codes
 from bittern.errors import BitternError, InputError
-from bittern.web.asked import codes_from, hex_of
+from bittern.web.asked import Id, codes_from, hex_of
 from bittern.web.explorer.contents import Contents
 from bittern.web.images import Limits, read_own_image, thumbnail
 from bittern.web.refusal import Refusal
@@ -56,7 +56,7 @@ class Question:
 
 
 def asked(
-    item: Annotated[int | None, Query(ge=0)] = None,
+    item: Id | None = None,
     image: Annotated[str | None, Query(max_length=64)] = None,
     code: Annotated[str | None, Query(max_length=4096)] = None,
     text: Annotated[str | None, Query(max_length=10_000)] = None,

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from bittern.errors import InputError
 from bittern.features.catalogue import BUILT_IN
+from bittern.web.asked import Id
 from bittern.web.explorer import (
     codes,
     compare,
@@ -97,7 +98,7 @@ def _add_search(
         return Response(found[1], media_type="image/jpeg")
 
     @router.post("/view/tiles")
-    def tiles(ids: Annotated[list[int], Body(max_length=MOST_IDS)]) -> list[dict[str, Any]]:
+    def tiles(ids: Annotated[list[Id], Body(max_length=MOST_IDS)]) -> list[dict[str, Any]]:
         return contents.tiles(ids)
 
     @router.get("/view/values")
@@ -120,7 +121,7 @@ def _add_compare(
         return jobs.run(job, lambda: compare.compare(sides, query))
 
     @router.get("/view/other/{id}/image")
-    def image(id: int, size: Annotated[int | None, Query(ge=16, le=1024)] = None) -> Response:
+    def image(id: Id, size: Annotated[int | None, Query(ge=16, le=1024)] = None) -> Response:
         if other is None:
             return Response(status_code=404)
         known = other[0].collection.get([id]).metadata[0]
@@ -146,7 +147,7 @@ def _add_quality(router: APIRouter, contents: Contents, jobs: Jobs) -> None:
         return jobs.run(job, lambda: quality.queries(contents, low, high, label, skip, n))
 
     @router.get("/view/quality/query")
-    def query(item: int, radius: Radius = None, job: Job = None) -> dict[str, Any]:
+    def query(item: Id, radius: Radius = None, job: Job = None) -> dict[str, Any]:
         return jobs.run(job, lambda: quality.query(contents, item, radius))
 
     @router.get("/view/quality/confusion")
@@ -192,7 +193,7 @@ def _add_duplicates(router: APIRouter, contents: Contents, jobs: Jobs) -> None:
         return jobs.run(job, lambda: duplicates.groups(contents, radius, linked, skip))
 
     @router.post("/view/decisions")
-    def decide(changes: Annotated[dict[int, str | None], Body()]) -> dict[str, int]:
+    def decide(changes: Annotated[dict[Id, str | None], Body()]) -> dict[str, int]:
         checked: Any = changes  # checked by the library
         return {"n_decided": len(duplicates.decisions_of(contents).change(checked))}
 
