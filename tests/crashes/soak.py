@@ -180,7 +180,7 @@ def draw_figure(rows, path):
     above.set(ylabel="milliseconds", yscale="log")
     above.legend(ncols=4, fontsize=8)
     below.plot(table[:, 0], table[:, 6], marker="o", color="black")
-    below.set(xlabel="minutes", ylabel="memory (MB)", ylim=(0, None))
+    below.set(xlabel="minutes", ylabel="memory (MB)", ylim=(0, 1.1 * table[:, 6].max()))
     figure.savefig(path)
 
 
