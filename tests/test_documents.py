@@ -269,6 +269,12 @@ def test_the_constraints_pin_every_direct_dependency():
     assert all(re.fullmatch(r"[0-9][\w.]*", version) for version in pins.values())
 
 
+def test_every_extra_is_on_the_page_about_installing():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/install.md").read_text(), re.MULTILINE)
+    assert set(project["optional-dependencies"]) == set(listed)
+
+
 def normal(name):
     """A package's name as PyPI compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()
