@@ -50,7 +50,7 @@ CODES_TABLE = [
     (lambda: Codes(np.zeros((2, 2), "u8"), 3), r"Codes: words must be .* \(n, 1\), got uint64"),
     (lambda: Codes(np.zeros(2, "u8"), 3), r"Codes: words must be .* got uint64 of shape \(2,\)"),
     (lambda: Codes(np.zeros((4, 4), "u8")[::2, ::2], 128), r"Codes: words must be C-contiguous"),
-    (lambda: Codes([[1]], 3), r"Codes: words must be .* got list of shape \(1, 1\)"),
+    (lambda: Codes([[1]], 3), r"Codes: words must be .* got \[\[1\]\]; Codes.from_bits"),
     (lambda: Codes(np.full((2, 1), 8, "u8"), 3), r"Codes: words has bits set beyond n_bits=3"),
     (lambda: Codes(np.zeros((2, 1), "u8"), 0), r"Codes: n_bits must be between 1 and 4096, got 0"),
     (
@@ -73,9 +73,12 @@ CODES_TABLE = [
     (lambda: Codes.from_packed(np.zeros((2, 0), "u1")), r"Codes: n_bits must be .* got 0"),
     (
         lambda: Codes.from_packed(np.zeros((2, 2), "u1"), bitorder="BIG"),
-        r"'big' or 'little', got 'BIG'",
+        r"one of 'big', 'little', got 'BIG'",
     ),
-    (lambda: CODES.to_packed("middle"), r"Codes: bitorder must be 'big' or 'little', got 'middle'"),
+    (
+        lambda: CODES.to_packed("middle"),
+        r"Codes: bitorder must be one of 'big', 'little', got 'middle'",
+    ),
     (lambda: CODES.truncate(0), r"Codes: n_bits must be between 1 and 3, got 0"),
     (lambda: CODES.truncate(4), r"Codes: n_bits must be between 1 and 3, got 4"),
     (lambda: CODES.truncate("2"), r"Codes: n_bits must be a whole number .* got '2'"),
@@ -145,7 +148,7 @@ RELEVANCE_TABLE = [
     (lambda: Relevance.from_ball(X, X, np.inf), r"radius must be finite and not negative"),
     (lambda: Relevance.from_ball(X, X, "far"), r"Relevance: .*radi"),
     (lambda: Relevance.from_ball(X, X, [1, 2]), r"Relevance: .*radi"),
-    (lambda: Relevance.from_ball(X, X, 1, metric="l2"), r"'euclidean' or 'cosine', got 'l2'"),
+    (lambda: Relevance.from_ball(X, X, 1, metric="l2"), r"one of 'euclidean', 'cosine', got 'l2'"),
     (lambda: Relevance.from_ball(X, X, 1, memory=1), r"memory must be at least 1048576, got 1"),
     (
         lambda: Relevance.from_ball(X, X, 1, metric="cosine"),

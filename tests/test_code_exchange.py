@@ -220,7 +220,7 @@ def test_what_a_target_cannot_hold_is_refused(tmp_path):
         ("ubinary", {"metadata": METADATA}, "ubinary: has no place for metadata"),
         ("npy", {"name": "x"}, "npy: has nothing that a name could be for"),
         ("pgvector", {"bitorder": "little"}, "pgvector: has the order of bits 'big', not 'little'"),
-        ("npy", {"bitorder": "middle"}, "bitorder must be 'big' or 'little', got 'middle'"),
+        ("npy", {"bitorder": "middle"}, "bitorder must be one of 'big', 'little', got 'middle'"),
         ("arrow", {"ids": [1] * 5}, "arrow: ids must be distinct, 1 is not"),
         ("arrow", {"metadata": {"id": IDS}}, "keys of metadata must be of letters"),
         ("arow", {}, "no target is called 'arow'; did you mean 'arrow'"),

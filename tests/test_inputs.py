@@ -45,7 +45,7 @@ def test_uint8_beyond_one_are_packed_bytes(saved):
     assert read_codes(little, n_bits=20, bitorder="little") == CODES
     assert Codes.load(little, n_bits=20, bitorder="little") == CODES
     for read in (read_codes, Codes.load):
-        with pytest.raises(InputError, match="bitorder must be 'big' or 'little', got 'b'"):
+        with pytest.raises(InputError, match="bitorder must be one of 'big', 'little', got 'b'"):
             read(little, bitorder="b")
 
 

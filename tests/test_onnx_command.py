@@ -58,7 +58,7 @@ def test_each_side_of_a_pair_has_its_graph(run):
             ("pairs.npz", "a.onnx", "--modality", "sounds"),
             "modality must be one of 'images', 'texts'",
         ),
-        (("pcah.npz", "a.onnx", "--bitorder", "up"), "bitorder must be 'big' or 'little'"),
+        (("pcah.npz", "a.onnx", "--bitorder", "up"), "bitorder must be one of 'big', 'little'"),
         (("pcah.npz", "a.onnx", "--dtype", "int8"), "dtype must be one of 'float32', 'float64'"),
         (("dbq.npz", "a.onnx", "--logits"), "DBQ: has no logits, because its bits are not the"),
     ],

@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.errors import InputError, KindError, PositionError
+from bittern.errors import InputError, KindError, PositionError, shown
 
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
 PositionArray = NDArray[np.intp]  # row numbers, counted from 0
+LARGEST_FLOAT = sys.float_info.max
 LARGEST_ID = np.iinfo(np.int64).max
+INDEX_ERRORS = (IndexError, OverflowError, RuntimeError, TypeError, ValueError)  # of array[odd]
 MOST_DIGITS = 18  # of a whole number in a text; 64 bits hold it, and no sign is needed
 
 
 def check_array(value: Any, name: str) -> NDArray[Any]:
-    """``value`` as an array; its rows must have the same length."""
+    """``value`` as an array; its rows must have the same length, and no entry may be masked."""
+    refuse_masked(value, name)
     try:
         return np.asarray(value)
-    except (ValueError, TypeError, OverflowError) as error:
+    except Exception as error:  # PyTorch, for instance, raises RuntimeError
         raise InputError(
             f"{name} must be an array with rows of the same length ({error})."
         ) from None
+
+
+def refuse_masked(value: Any, name: str) -> None:
+    """Raise an error for masked entries, whose values NumPy would otherwise take."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InputError(f"{name} has masked entries; leave such rows out, or fill them.")
+
+
+def check_list(value: Any, name: str, kind: str = "list") -> list[Any]:
+    """What can be iterated over as a list."""
+    try:
+        values = iter(value)
+    except TypeError:
+        raise InputError(f"{name} must be a {kind}, got {shown(value)}.") from None
+    return list(values)
 
 
 def refuse_odd_rows(rows: Any, name: str) -> None:
@@ -40,6 +59,7 @@ def refuse_odd_rows(rows: Any, name: str) -> None:
         )
     if isinstance(rows, np.matrix):
         raise KindError(f"{name}: needs an array, got an np.matrix; pass np.asarray of it.")
+    refuse_masked(rows, f"{name}: X")
     dtype = getattr(rows, "dtype", None)
     if not any(hasattr(rows, name) for name in ("shape", "__len__", "__array__")):
         raise KindError(
@@ -119,27 +139,26 @@ def whole_number(text: str) -> int | None:
 def check_count(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
     """``value`` as an int within [least, most]; booleans and fractions are errors."""
     try:
-        count = None if isinstance(value, bool | np.bool_) else operator.index(value)
+        count = None if isinstance(value, bool | np.bool_ | np.ndarray) else operator.index(value)
     except TypeError:
         count = None
     if count is not None and count >= least and (most is None or count <= most):
         return count
     bound = f"at least {least}" if most is None else f"between {least} and {most}"
-    if count is not None:
-        raise InputError(f"{name} must be {bound}, got {count}.")
-    raise InputError(f"{name} must be a whole number {bound}, got {value!r}.")
+    kind = "" if count is not None else "a whole number "
+    raise InputError(f"{name} must be {kind}{bound}, got {shown(value)}.")
 
 
 def check_number(
     value: Any, name: str, *, above: float | None = None, least: float | None = None
 ) -> float:
     """``value`` as a finite float within bounds."""
-    if not is_number(value) or not np.isfinite(value):
-        raise InputError(f"{name} must be a number, got {value!r}.")
+    if not is_number(value) or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT:
+        raise InputError(f"{name} must be a number, got {shown(value)}.")
     if above is not None and value <= above:
-        raise InputError(f"{name} must be above {above:g}, got {value!r}.")
+        raise InputError(f"{name} must be above {above:g}, got {shown(value)}.")
     if least is not None and value < least:
-        raise InputError(f"{name} must be at least {least:g}, got {value!r}.")
+        raise InputError(f"{name} must be at least {least:g}, got {shown(value)}.")
     return float(value)
 
 
@@ -158,9 +177,10 @@ def is_number(value: object) -> bool:
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     """``value`` if it is one of the choices; the error lists them."""
-    if value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
-    return str(value)
+    if not isinstance(value, str) or value not in choices:
+        known = ", ".join(map(repr, choices))
+        raise InputError(f"{name} must be one of {known}, got {shown(value)}.")
+    return value
 
 
 def check_vectors(vectors: ArrayLike, name: str) -> NDArray[np.floating[Any]]:
@@ -191,6 +211,7 @@ def check_labels(labels: ArrayLike, name: str, n: int | None = None) -> NDArray[
 
     Floats pass only if each is whole, so that NaN never equals NaN by accident.
     """
+    refuse_masked(labels, name)
     y = labels if isinstance(labels, np.ndarray) else _listed(labels, name)
     if y.ndim != 1:
         hint = "; for multi-hot rows use Relevance.from_tags()" if y.ndim == 2 else ""
@@ -227,9 +248,12 @@ def check_positions(positions: ArrayLike, name: str, n: int, *, none: int | None
 def chosen_queries(queries: Any, n: int, owner: str) -> PositionArray:
     """Positions of the queries that a slice, mask or array of positions chooses among n."""
     try:
-        return np.atleast_1d(np.arange(n)[queries])
-    except IndexError as error:
+        chosen = np.atleast_1d(np.arange(n)[queries])
+    except INDEX_ERRORS as error:
         raise PositionError(f"{owner}: no such queries among {n}: {error}.") from None
+    if chosen.ndim != 1:
+        raise PositionError(f"{owner}: choose queries by a slice, a mask or a 1-D array.")
+    return chosen
 
 
 def check_same_length(a: int, b: int, what: str) -> None:
@@ -285,7 +309,7 @@ def to_unit_length(rows: Float64Array, owner: str) -> Float64Array:
 def _listed(labels: Any, name: str) -> NDArray[Any]:
     """A list of labels as an array of objects: NumPy would make 1 and "1" equal."""
     if hasattr(labels, "__array__"):
-        return np.asarray(labels)
+        return check_array(labels, name)
     try:
         return np.array(labels, dtype=object)
     except ValueError as error:
@@ -311,6 +335,7 @@ def _of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _whole(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+    labels = labels.astype(np.float64)  # 2**53 is too large for half precision
     if not np.isfinite(labels).all() or (labels != np.trunc(labels)).any():
         raise InputError(f"{name} must be whole numbers or strings, got fractions or NaN.")
     if (np.abs(labels) > 1 << 53).any():

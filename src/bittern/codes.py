@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bittern.checks import check_array, check_count, check_type, row_blocks
-from bittern.errors import FileError, InputError, PositionError
+from bittern.checks import (
+    INDEX_ERRORS,
+    check_array,
+    check_choice,
+    check_count,
+    check_list,
+    check_type,
+    row_blocks,
+)
+from bittern.errors import FileError, InputError, PositionError, shown
 from bittern.io import code_files
 from bittern.moved import renamed
 
@@ -50,7 +58,7 @@ class Codes:
         if not good or not w.flags.c_contiguous:
             raise InputError(
                 f"Codes: words must be C-contiguous uint64 of shape (n, {n_words}), got "
-                f"{getattr(w, 'dtype', type(w).__name__)} of shape {np.shape(w)}; "
+                f"{_described(w)}; "
                 "Codes.from_bits() packs booleans."
             )
         used = self.n_bits % WORD_BITS
@@ -107,7 +115,7 @@ class Codes:
     @classmethod
     def concatenate(cls, parts: Iterable[Codes]) -> Codes:
         """The rows of several collections, in order."""
-        parts = list(parts)
+        parts = check_list(parts, "Codes: the parts of concatenate")
         for part in parts:
             check_type(part, Codes, "Codes: each part of concatenate")
         lengths = sorted({part.n_bits for part in parts})
@@ -243,7 +251,7 @@ class Codes:
             raise PositionError("Codes: only rows can be chosen; truncate() shortens codes.")
         try:
             words = self.words[rows]
-        except IndexError as error:
+        except INDEX_ERRORS as error:
             raise PositionError(f"Codes: no such rows among {len(self)}: {error}.") from None
         if words.ndim == 1 and isinstance(rows, int | np.integer):
             words = words[None]
@@ -306,6 +314,12 @@ _REVERSED = np.packbits(
 )[:, 0]
 
 
+def _described(words: Any) -> str:
+    """What an array is; of something else, what it is."""
+    is_array = isinstance(words, np.ndarray)
+    return f"{words.dtype} of shape {words.shape}" if is_array else shown(words)
+
+
 def _n_words(n_bits: int) -> int:
     return -(-n_bits // WORD_BITS)
 
@@ -334,5 +348,4 @@ def unpacked(
 
 def check_bitorder(bitorder: str) -> None:
     """Raise InputError unless it is one of NumPy's two."""
-    if bitorder not in ("big", "little"):
-        raise InputError(f"Codes: bitorder must be 'big' or 'little', got {bitorder!r}.")
+    check_choice(bitorder, "Codes: bitorder", ("big", "little"))

@@ -12,8 +12,12 @@ BitternError
 
 from __future__ import annotations
 
+import re
+
 LONGEST = 1000  # characters of a message; a file or an argument may put anything into it
 LAST = 200  # of these, which often say what to do
+QUOTED = 200  # characters of an argument
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # would steer a terminal, or are no text
 
 
 class BitternError(Exception):
@@ -57,9 +61,28 @@ class MissingExtraError(BitternError, ImportError):
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
-    """A text of at most so many characters; what is left out of its middle is counted."""
+    """A text in one line of at most so many characters; what its middle loses is counted."""
+    lines = text.splitlines()
+    if lines != [text]:
+        text = " ".join(line.strip() for line in lines if line.strip())
+    text = CONTROL.sub(_escaped, text)
     if len(text) <= longest:
         return text
     last = min(LAST, longest // 2)
     first = longest - last
     return f"{text[:first]} […{len(text) - first - last:,} characters…] {text[-last:]}"
+
+
+def shown(value: object) -> str:
+    """An argument as an error quotes it, in few characters; of an array, its shape."""
+    shape = getattr(value, "shape", ())
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} of shape {shape}"
+    try:
+        return shortened(repr(value), QUOTED)
+    except Exception:  # of a whole number of thousands of digits, or whatever a class does
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return repr(found[0])[1:-1]

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar, overload
 
-from bittern.errors import BitternError, InputError, UnknownNameError
+from bittern.errors import BitternError, InputError, UnknownNameError, shown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -29,6 +29,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 NAME = r"[a-z0-9]+(-[a-z0-9]+)*"  # of a plug-in
+LONGEST_NAME = 200  # for which a near one is looked for
 
 
 class Registry(Mapping[str, T]):
@@ -69,13 +70,13 @@ class Registry(Mapping[str, T]):
     def refusal(self, name: object) -> str:
         """The error for an unknown ``name``: it lists the nearest known names, or all of them."""
         names = self._names()
-        near = difflib.get_close_matches(str(name), names, n=3)
+        near = difflib.get_close_matches(name, names, n=3) if _is_short(name) else []
         hint = (
             f"did you mean {' or '.join(map(repr, near))}?"
             if near
             else f"there are {', '.join(names)}."
         )
-        return f"no {self.kind} is called {name!r}; {hint}"
+        return f"no {self.kind} is called {shown(name)}; {hint}"
 
     def _names(self) -> list[str]:
         return list(self._entries)
@@ -329,6 +330,11 @@ def _imported(path: str, title: str) -> Any:
         near = difflib.get_close_matches(attribute, public, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise UnknownNameError(f"{title}: {module_name} has no {attribute!r}{hint}") from None
+
+
+def _is_short(name: object) -> TypeGuard[str]:
+    """Whether it is a text that can be compared with every name in no time."""
+    return isinstance(name, str) and len(name) <= LONGEST_NAME
 
 
 def _is_same(old: Any, new: Any) -> bool:

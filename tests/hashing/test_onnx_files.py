@@ -165,7 +165,11 @@ class Middle(bt.hashing.CustomHasher):
     [
         (Middle().fit(X), {}, "Middle: has no ONNX graph, because its bits are computed by Python"),
         (bt.hashing.ITQ(4), {}, "ITQ: call fit"),
-        (bt.hashing.LSH(4).fit(X), {"bitorder": "middle"}, "bitorder must be 'big' or 'little'"),
+        (
+            bt.hashing.LSH(4).fit(X),
+            {"bitorder": "middle"},
+            "bitorder must be one of 'big', 'little'",
+        ),
         (bt.hashing.LSH(4).fit(X), {"dtype": "int8"}, "LSH: dtype must be .*float32.*, got 'int8'"),
     ],
 )

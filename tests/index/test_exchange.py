@@ -70,11 +70,15 @@ def test_bad_ids_and_orders_are_refused(faiss, tmp_path):
     with pytest.raises(bt.InputError, match="the numbers of ids and of codes"):
         write_faiss(tmp_path / "a", CODES, ids=[3])
     for write in (write_faiss, write_bytes):
-        with pytest.raises(bt.InputError, match="bitorder must be 'big' or 'little', got 'middle'"):
+        with pytest.raises(
+            bt.InputError, match="bitorder must be one of 'big', 'little', got 'middle'"
+        ):
             write(tmp_path / "a", CODES, bitorder="middle")
     assert not list(tmp_path.iterdir())
     write_bytes(tmp_path / "a.npy", CODES)
-    with pytest.raises(bt.InputError, match="bitorder must be 'big' or 'little', got 'middle'"):
+    with pytest.raises(
+        bt.InputError, match="bitorder must be one of 'big', 'little', got 'middle'"
+    ):
         read_bytes(tmp_path / "a.npy", bitorder="middle")
     twice = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(48))
     twice.add_with_ids(CODES.to_packed(), np.zeros(30, np.int64))

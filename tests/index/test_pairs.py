@@ -137,7 +137,9 @@ def test_near_codes_that_grow_have_the_same_groups():
 
 def test_what_is_wrong_is_said():
     codes = near_codes(9, 16)
-    with pytest.raises(bt.InputError, match="link must be complete or connected, got 'single'"):
+    with pytest.raises(
+        bt.InputError, match="link must be one of 'complete', 'connected', got 'single'"
+    ):
         groups_within(codes, 2, link="single")
     with pytest.raises(bt.InputError, match="must have one length"):
         pairs_within(codes, 2, against=near_codes(9, 17))

@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import Float64Array, check_count, check_vectors, row_blocks, squared_lengths
-from bittern.errors import InputError
+from bittern.checks import (
+    Float64Array,
+    check_array,
+    check_count,
+    check_vectors,
+    row_blocks,
+    squared_lengths,
+)
+from bittern.errors import InputError, shown
 
 MEMORY = 1 << 28  # bytes of distances held at once
 SAMPLED = 1 << 15  # pairs drawn at a time; fixed, so that ``memory`` does not change the draws
@@ -238,10 +245,11 @@ def _interpolate(
 
 
 def _check_percentiles(percentiles: ArrayLike) -> Float64Array:
-    p = np.asarray(percentiles, dtype=np.float64)
-    if p.ndim != 1 or len(p) == 0 or not ((p >= 0) & (p <= 100)).all():
+    p = check_array(percentiles, "distance_percentiles: percentiles")
+    is_list = p.ndim == 1 and len(p) and p.dtype.kind in "iuf"
+    if not is_list or not ((p >= 0) & (p <= 100)).all():
         raise InputError(
             f"distance_percentiles: percentiles must be a list of numbers from 0 to 100, "
-            f"got {percentiles!r}."
+            f"got {shown(percentiles)}."
         )
-    return p
+    return p.astype(np.float64)

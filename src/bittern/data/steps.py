@@ -32,6 +32,7 @@ from bittern.io.files import reason_of
 from bittern.registry import Registry
 
 MEMORY = 1 << 26  # bytes of rows held at once
+LARGEST, SMALLEST = 1e100, 1e-100  # magnitudes whose squares are well within doubles
 OVERSAMPLES = 10  # extra directions of the random subspace
 QUICK = 2e10  # this many multiplications take seconds
 
@@ -229,7 +230,13 @@ def check_rows(
     ``finite=False`` the caller checks for infinity and NaN.
     """
     validate = partial(validate_data, estimator, reset=reset)
-    return _validated(validate, X, type(estimator).__name__, sparse, finite)
+    rows = _validated(validate, X, type(estimator).__name__, sparse, finite)
+    if reset and 0 < _largest(rows) < SMALLEST:
+        raise InputError(
+            f"{type(estimator).__name__}: no number is larger than {SMALLEST:g}, so that squares "
+            "would vanish; scale the rows."
+        )
+    return rows
 
 
 def check_matrix(X: Any, name: str) -> Any:
@@ -248,7 +255,7 @@ def _validated(validate: Callable[..., Any], X: Any, name: str, sparse: bool, fi
     kind = getattr(X, "dtype", None)
     dtype = np.float32 if kind == np.float16 else (np.float64, np.float32)
     try:
-        return validate(
+        rows = validate(
             X,
             accept_sparse="csr" if sparse else False,
             dtype=dtype,
@@ -258,6 +265,20 @@ def _validated(validate: Callable[..., Any], X: Any, name: str, sparse: bool, fi
         if finite and isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.ndim == 2:
             refuse_infinite(X, name)
         raise InputError(f"{name}: {reason_of(error)}") from error
+    if finite and _largest(rows) > LARGEST:
+        raise InputError(
+            f"{name}: a number is larger than {LARGEST:g}, so that squares would overflow; scale "
+            "the rows."
+        )
+    return rows
+
+
+def _largest(rows: Any) -> float:
+    """The largest magnitude of rows in double precision; 1 for others, which are in bounds."""
+    numbers = getattr(rows, "data", rows) if scipy.sparse.issparse(rows) else rows
+    if numbers.dtype != np.float64:
+        return 1.0
+    return float(max(numbers.max(initial=0), -numbers.min(initial=0)))
 
 
 class RowBlocks:

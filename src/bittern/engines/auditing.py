@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bittern.checks import (
+    check_array,
     check_choice,
     check_count,
     check_ids,
@@ -73,8 +74,8 @@ def audit(
     ([1.0], [0.75])
     """
     if not isinstance(queries, Codes):
-        queries = np.asarray(queries)
-    n_queries = len(queries)
+        queries = check_array(queries, "audit: queries")
+    n_queries = _n_rows(queries, "queries")
     if n_queries == 0:
         raise InputError("audit: there are no queries.")
     if isinstance(hits, str | os.PathLike):
@@ -102,6 +103,13 @@ def audit(
         reported=compare_reported(values, exact.distances, n_bits, tolerance),
         **counts,
     )
+
+
+def _n_rows(rows: Any, name: str) -> int:
+    """The number of codes or of vectors."""
+    if isinstance(rows, Codes):
+        return len(rows)
+    return len(np.atleast_1d(check_array(rows, f"audit: {name}")))
 
 
 def _check_search(
@@ -144,7 +152,7 @@ def _exact(
         return answer_by_shards(queries, shards, hits, k, whole, executor)
     if executor is not None:
         raise InputError("audit: executor is for a folder of shards.")
-    checked = _check_item_ids(ids, len(database))
+    checked = _check_item_ids(ids, _n_rows(database, "the database"))
     if isinstance(queries, Codes) and isinstance(database, Codes):
         if metric is not None:
             raise InputError("audit: metric is for vectors; codes have Hamming distances.")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_array
+from bittern.checks import LARGEST_ID, check_array
 from bittern.errors import FileError, InputError
 from bittern.index.hits import NONE, Hits
 from bittern.io.arrays import ArrayTable, open_table
@@ -179,10 +179,13 @@ def _whole(values: NDArray[Any], name: str) -> Integers:
             ) from None
     if v.dtype.kind == "f":
         v = np.where(np.isnan(v), NONE, v)
-        if (v != np.trunc(v)).any():
-            raise InputError(f"{name} must be whole numbers, got fractions.")
+        if (v != np.trunc(v)).any() or (np.abs(v) > LARGEST_ID).any():
+            raise InputError(f"{name} must be whole numbers, got fractions or infinity.")
     if v.dtype.kind == "u":
-        v = np.where(v > np.iinfo(np.int64).max, NONE, v.astype(np.int64))
+        is_none = v == np.iinfo(np.uint64).max
+        if (v[~is_none] > LARGEST_ID).any():
+            raise InputError(f"{name} must be at most {LARGEST_ID}, got {v[~is_none].max()}.")
+        v = np.where(is_none, NONE, v.astype(np.int64))
     if v.dtype.kind not in "if":
         raise InputError(f"{name} must be whole numbers, got {v.dtype}.")
     return v.astype(np.int64)

@@ -47,6 +47,8 @@ class Targets:
         array = check_array(y, f"{name}: y")
         if array.ndim == 2:
             _check_length(len(array), n, name)
+            if array.shape[1] == 0:
+                raise InputError(f"{name}: tags as y must have a column; y may be {FORMS_OF_Y}.")
             if not np.isin(array, (0, 1)).all():
                 raise InputError(
                     f"{name}: tags as y must be booleans or 0/1; y may be {FORMS_OF_Y}."

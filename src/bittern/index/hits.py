@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -9,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern import notebook
-from bittern.checks import check_type
-from bittern.errors import BitternError, InputError, PositionError
+from bittern.checks import INDEX_ERRORS, check_count, check_type
+from bittern.errors import BitternError, InputError, PositionError, shown
 from bittern.profile import TieProfile
 from bittern.relevance import Relevance
 
@@ -99,9 +100,10 @@ class Hits:
 
     def __getitem__(self, query: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """Ids and distances of one query, without empty places."""
-        if not -len(self) <= query < len(self):
-            raise PositionError(f"Hits: no query {query} among {len(self)}.")
-        q = query % len(self)
+        try:
+            q = range(len(self))[operator.index(query)]
+        except INDEX_ERRORS:
+            raise PositionError(f"Hits: no query {shown(query)} among {len(self)}.") from None
         if self.offsets is not None:
             place: Any = slice(self.offsets[q], self.offsets[q + 1])
             return self.ids[place], self.distances[place]
@@ -135,7 +137,9 @@ class Hits:
         """
         ids, distances = self[query]
         _, starts, counts = np.unique(distances, return_index=True, return_counts=True)
-        most = len(ids) if most_items is None else most_items
+        most = len(ids)
+        if most_items is not None:
+            most = check_count(most_items, "Hits: most_items", least=0)
         places = [np.arange(s, s + min(n, most)) for s, n in zip(starts, counts, strict=True)]
         chosen = np.concatenate([np.empty(0, np.intp), *places]).astype(np.intp)
         found = notebook.bands_of(self._shown(ids[chosen]), distances[chosen].tolist())

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from bittern.checks import check_count, check_type
+from bittern.checks import check_choice, check_count, check_type
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.index.join_keys import Words
@@ -91,8 +91,7 @@ class NearCodes:
 
         ``radius`` may be smaller than the one the pairs were found for.
         """
-        if link not in LINKS:
-            raise InputError(f"groups: link must be {' or '.join(LINKS)}, got {link!r}.")
+        check_choice(link, "groups: link", LINKS)
         if radius is not None and radius > self.radius:
             raise InputError(
                 f"groups: the pairs are those within {self.radius}, not within {radius}."

@@ -17,6 +17,7 @@ from bittern.registry import Registry
 if TYPE_CHECKING:
     from bittern.quantise.correction import Corrections
 
+LEAST = 1e-150  # length whose square is well above the least normal double
 BLOCK = 1 << 22  # coordinates compared at a time
 
 
@@ -92,7 +93,7 @@ def rerank_asymmetric(
 
 
 def _l2(a: NDArray[Any], b: NDArray[Any]) -> Float64Array:
-    return np.sqrt(np.square(a.astype(np.float64) - b).sum(axis=1))
+    return _lengths(a.astype(np.float64) - b)
 
 
 def _l1(a: NDArray[Any], b: NDArray[Any]) -> Float64Array:
@@ -102,9 +103,20 @@ def _l1(a: NDArray[Any], b: NDArray[Any]) -> Float64Array:
 def _cosine(a: NDArray[Any], b: NDArray[Any]) -> Float64Array:
     """One minus the cosine; a vector of zeros has cosine 0 with everything."""
     a, b = a.astype(np.float64), b.astype(np.float64)
-    lengths = np.sqrt(np.square(a).sum(axis=1) * np.square(b).sum(axis=1))
+    lengths = _lengths(a) * _lengths(b)
     products = (a * b).sum(axis=1)
     return 1 - np.divide(products, lengths, out=np.zeros(len(a)), where=lengths > 0)
+
+
+def _lengths(rows: Float64Array) -> Float64Array:
+    """The Euclidean length of each row; an error if its square is beyond doubles."""
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.square(rows).sum(axis=1))
+    if not np.isfinite(lengths).all() or rows[lengths < LEAST].any():
+        raise InputError(
+            "rerank: squares of queries and vectors overflow doubles, or vanish; scale both alike."
+        )
+    return lengths
 
 
 def _inner_product(a: NDArray[Any], b: NDArray[Any]) -> Float64Array:
@@ -122,7 +134,7 @@ def _rows_of(hits: Hits, ids: ArrayLike | None, n: int) -> NDArray[np.int64]:
     check_type(hits, Hits, "rerank: hits")
     wanted = hits.ids.ravel()
     if ids is None:
-        missing = wanted >= n
+        missing = (wanted >= n) | (wanted < NONE)
         rows = wanted
     else:
         known = check_array(ids, "rerank: ids")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import FileError, InputError
-from bittern.io.files import atomic_write, existing_file
+from bittern.io.files import atomic_write, check_path, existing_file
 from bittern.io.npz import StoredArray, sealed_archive, stored_arrays, to_native, write_aligned
 
 FIELD = re.compile(r"words_of_([1-9][0-9]{0,17})_bits")
@@ -52,7 +52,7 @@ def write(
 
 def check_suffix(path: str | os.PathLike[str]) -> str:
     """The ending of a file of codes, ``.npz`` or ``.npy``."""
-    suffix = Path(path).suffix
+    suffix = check_path(path).suffix
     if suffix not in (".npz", ".npy"):
         raise InputError(f"{path}: codes are saved as .npz or .npy, got {suffix or 'no ending'!r}.")
     return suffix

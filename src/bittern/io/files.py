@@ -10,9 +10,9 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from bittern.errors import BitternError, FileError
+from bittern.errors import BitternError, FileError, InputError, shown
 from bittern.io.leftovers import own_mark, remove_leftovers
 
 MOST_RATIO = 1100  # deflate shrinks by a factor of at most 1032
@@ -26,7 +26,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     of a killed process is removed by the next one that writes to the folder.
     Links are followed; folders and devices are errors.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(check_path(path)))
     if target.exists() and not target.is_file():
         raise FileError(f"{path}: cannot be written: it exists and is not an ordinary file.")
     remove_leftovers(target.parent)
@@ -57,7 +57,7 @@ def atomic_create(path: str | os.PathLike[str]) -> Iterator[Path]:
     Fails if ``path`` exists: a database or a folder may hold more than would replace it.  After an
     error, nothing remains.
     """
-    target = Path(path)
+    target = check_path(path)
     if target.exists() or target.is_symlink():
         raise FileError(f"{path}: exists already; choose another name, or remove it first.")
     remove_leftovers(target.parent)
@@ -94,11 +94,27 @@ def make_folder(path: Path) -> Path:
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
     """``path`` if a file is there; otherwise an error that says so."""
-    found = Path(path)
+    found = check_path(path)
     if found.is_dir():
         raise FileError(f"{found}: is a folder, not a file.")
     if not found.exists():
         raise FileError(f"{found}: no such file.")
+    return found
+
+
+def check_path(path: Any) -> Path:
+    """``path`` as one that the system can look at; a file need not be there."""
+    try:
+        found = Path(path)
+        found.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except TypeError:
+        raise InputError(f"a path must be text or a Path, got {shown(path)}.") from None
+    except ValueError:
+        raise FileError(f"{path}: cannot be the name of a file (it has a NUL).") from None
+    except OSError as error:
+        raise FileError(f"{path}: cannot be looked at ({error.strerror}).") from None
     return found
 
 

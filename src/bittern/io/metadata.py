@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import check_same_length
+from bittern.checks import check_list, check_same_length
 from bittern.errors import InputError
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -91,7 +91,7 @@ def _columns_from_rows(
     rows: Sequence[Mapping[str, Any]], n: int, owner: str
 ) -> dict[str, list[Any]]:
     """Columns from rows."""
-    listed = list(rows)
+    listed = check_list(rows, f"{owner}: metadata")
     check_same_length(len(listed), n, f"{owner}: the numbers of items and of metadata")
     for i, row in enumerate(listed):
         if not isinstance(row, Mapping):

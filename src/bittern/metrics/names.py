@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bittern.checks import Float64Array, check_count
-from bittern.errors import InputError
+from bittern.errors import InputError, shown
 from bittern.metrics import curves, gain, pooled, precision
 from bittern.profile import TieProfile
 from bittern.registry import OpenRegistry
@@ -50,12 +50,15 @@ class MetricName:
     options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        texts = (self.metric, *self.options) if isinstance(self.options, tuple) else (None,)
+        if not all(isinstance(text, str) for text in texts):
+            raise InputError("MetricName: the metric must be text, and the options a tuple of it.")
         if self.cutoff is not None and self.radius is not None:
             raise InputError(f"'{self}': a metric has a cut-off or a radius, not both.")
         if self.cutoff is not None:
-            check_count(self.cutoff, f"'{self}': the cut-off", most=MOST)
+            check_count(self.cutoff, f"{self.metric!r}: the cut-off", most=MOST)
         if self.radius is not None:
-            check_count(self.radius, f"'{self}': the radius", least=0, most=MOST)
+            check_count(self.radius, f"{self.metric!r}: the radius", least=0, most=MOST)
 
     @classmethod
     def parse(cls, text: str) -> MetricName:
@@ -65,7 +68,7 @@ class MetricName:
         if match is None or (number == 0 and not match["radius"]):
             raise InputError(
                 "a metric is written like 'ap', 'ap@1000', 'precision@r2' or "
-                f"'ndcg@100:linear', got {text!r}."
+                f"'ndcg@100:linear', got {shown(text)}."
             )
         return cls(
             match["metric"],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float64Array, row_blocks
+from bittern.checks import Float64Array, check_type, row_blocks
 from bittern.errors import InputError
 from bittern.metrics.precision import ratio
 from bittern.relevance import Relevance
@@ -55,6 +55,8 @@ class Overlap:
 
 def truth_overlap(first: Relevance, second: Relevance) -> Overlap:
     """Count, per query, the items that are relevant by either and by both; gains do not matter."""
+    for side in (first, second):
+        check_type(side, Relevance, "truth_overlap: each ground truth")
     if (first.n_queries, first.n_database) != (second.n_queries, second.n_database):
         raise InputError(
             "truth_overlap: both ground truths must have the same queries and database, got "

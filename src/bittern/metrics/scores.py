@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern import notebook
-from bittern.checks import Float64Array, check_count
+from bittern.checks import Float64Array, check_count, check_list
 from bittern.codes import Codes
 from bittern.errors import InputError
 from bittern.extras import import_extra
@@ -103,10 +103,7 @@ def _parse_all(metrics: Names) -> list[MetricName]:
     """The parsed names, without repetitions."""
     if isinstance(metrics, str | MetricName):
         metrics = [metrics]
-    try:
-        parsed = [parse(name) for name in metrics]
-    except TypeError:
-        raise InputError(f"evaluate: metrics must be a list of names, got {metrics!r}.") from None
+    parsed = [parse(name) for name in check_list(metrics, "evaluate: metrics", "list of names")]
     if not parsed:
         raise InputError("evaluate: needs at least one metric.")
     return list(dict.fromkeys(parsed))

@@ -26,4 +26,8 @@ def rmse(predicted: ArrayLike, true: ArrayLike) -> float:
         )
     if not (np.isfinite(p).all() and np.isfinite(t).all()):
         raise InputError("rmse: predicted and true must be finite.")
-    return float(np.sqrt(np.mean((p - t) ** 2)))
+    with np.errstate(over="ignore"):
+        mean = np.mean((p - t) ** 2)
+    if not np.isfinite(mean):
+        raise InputError("rmse: the squares of the differences overflow doubles.")
+    return float(np.sqrt(mean))

@@ -242,8 +242,10 @@ def compare_systems(
     for each metric; a system with fewer than two pairs is not tested.  ``n_bits`` are the code
     lengths, for the table.
     """
-    if len(scores) < 2:
-        raise InputError("compare_systems: needs the scores of at least 2 systems.")
+    if not isinstance(scores, Mapping) or len(scores) < 2:
+        raise InputError("compare_systems: needs the scores of at least 2 systems, by name.")
+    if not isinstance(n_bits, Mapping | None):
+        raise InputError("compare_systems: n_bits must be the lengths of codes, by name.")
     baseline = next(iter(scores)) if baseline is None else baseline
     Registry("system", dict(scores))[baseline]
     metrics = {name: list(of) for name, of in scores.items()}

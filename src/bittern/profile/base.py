@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from bittern.checks import check_type, chosen_queries
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError
-from bittern.io.files import existing_file, reading
+from bittern.io.files import check_path, existing_file, reading
 from bittern.io.npz import stored_arrays, write_arrays
 from bittern.io.trec import Qrels, Run, read_qrels, read_run
 from bittern.parallel import Progress
@@ -56,7 +55,7 @@ class TieProfile:
     def __post_init__(self) -> None:
         for name in ("counts", "gains", "unretrieved"):
             check_type(getattr(self, name), np.ndarray, f"TieProfile: {name}")
-        c, q = self.counts, len(self.counts)
+        c = self.counts
         if self.gains.ndim != 1 or self.gains.dtype.kind not in "iu" or len(self.gains) < 2:
             raise InputError(
                 f"TieProfile: gains must be at least two whole numbers, got {self.gains.tolist()}."
@@ -68,6 +67,7 @@ class TieProfile:
             )
         if self.gains[0] != 0 or (np.diff(self.gains) <= 0).any():
             raise InputError(f"TieProfile: gains must ascend from 0, got {self.gains.tolist()}.")
+        q = len(c)
         u, d, ids = self.unretrieved, self.distances, self.query_ids
         if u.shape != (q, len(self.gains)) or not np.can_cast(u.dtype, np.int64) or (u < 0).any():
             raise InputError(
@@ -77,9 +77,13 @@ class TieProfile:
         largest = max(c.max(initial=0), u.max(initial=0))
         if int(largest) > MOST_ITEMS:
             raise InputError(f"TieProfile: a count of {largest:,} is more than there can be.")
-        if d is not None and (d.shape != c.shape[:2] or d.dtype != np.float64):
+        if d is not None and (
+            not isinstance(d, np.ndarray) or d.shape != c.shape[:2] or d.dtype != np.float64
+        ):
             raise InputError("TieProfile: distances must be doubles (n_queries, n_columns).")
-        if ids is not None and (ids.shape != (q,) or ids.dtype.kind != "U"):
+        if ids is not None and (
+            not isinstance(ids, np.ndarray) or ids.shape != (q,) or ids.dtype.kind != "U"
+        ):
             raise InputError("TieProfile: query_ids must be strings, one per query.")
 
     @classmethod
@@ -177,7 +181,7 @@ class TieProfile:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one ``.npz`` of plain arrays, whole or not at all."""
-        if Path(path).suffix != ".npz":
+        if check_path(path).suffix != ".npz":
             raise InputError(f"{path}: save a profile as .npz.")
         arrays: dict[str, Any] = {"is_compact": np.bool_(self.is_compact)}
         for prefix, part in (("", self), (TREC, self.trec)):

@@ -228,6 +228,8 @@ class CountedRun:
 
 def count_run(run: Run, qrels: Qrels) -> CountedRun:
     """Count a run against judgements, for the queries of either, sorted by id."""
+    check_type(run, Run, "TieProfile: run")
+    check_type(qrels, Qrels, "TieProfile: qrels")
     query_ids = np.union1d(run.query_ids, qrels.query_ids)
     gains = np.unique(np.append(np.maximum(qrels.gains, 0), [0, 1]))
     run_query = np.searchsorted(query_ids, run.query_ids)

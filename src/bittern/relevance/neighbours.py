@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from bittern.checks import (
     Float64Array,
     check_array,
+    check_choice,
     check_count,
     check_vectors,
     row_blocks,
     squared_lengths,
     to_unit_length,
 )
-from bittern.errors import InputError
+from bittern.errors import InputError, shown
 from bittern.relevance.base import MEMORY
 from bittern.relevance.sparse import MAX_GAIN, SparseRelevance
 
@@ -47,7 +48,7 @@ def ball_radius(
     n = len(vectors)
     check_count(neighbours, "ball_radius: neighbours", most=None)
     check_count(sample, "ball_radius: sample")
-    check_count(random_state, "ball_radius: random_state", least=0)
+    random_state = check_count(random_state, "ball_radius: random_state", least=0)
     if neighbours >= n:
         raise InputError(
             f"ball_radius: needs more than neighbours={neighbours} training vectors, got {n}."
@@ -213,8 +214,7 @@ class _Distances:
                 f"{owner}: query_vectors and database_vectors must have the same dimension, "
                 f"got {q.shape[1]} and {d.shape[1]}."
             )
-        if metric not in ("euclidean", "cosine"):
-            raise InputError(f"{owner}: metric must be 'euclidean' or 'cosine', got {metric!r}.")
+        check_choice(metric, f"{owner}: metric", ("euclidean", "cosine"))
         self.n_database = len(d)
         self._owner = owner
         self._memory = check_count(memory, f"{owner}: memory", least=1 << 20)
@@ -323,7 +323,7 @@ def _check_balls(radii: Any, gains: Any) -> tuple[Float64Array, NDArray[np.int64
     """Radii ascending, with their gains."""
     r, g = check_array(radii, "Relevance: radii"), check_array(gains, "Relevance: gains")
     if r.dtype.kind not in "iuf":
-        raise InputError(f"Relevance: a radius must be a number, got {radii!r}.")
+        raise InputError(f"Relevance: a radius must be a number, got {shown(radii)}.")
     r = r.astype(np.float64)
     if r.ndim != 1 or r.shape != g.shape or len(r) == 0:
         raise InputError(

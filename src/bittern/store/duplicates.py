@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from bittern.checks import check_count
+from bittern.checks import check_choice, check_count
 from bittern.codes import Codes
 from bittern.data.exif import read_facts
 from bittern.data.images import read_image
@@ -125,8 +125,7 @@ def duplicates(
     """
     if keep is not None and keep not in KEEPS:
         raise InputError(f"duplicates: keep must be one of {', '.join(KEEPS)}, got {keep!r}.")
-    if link not in LINKS:
-        raise InputError(f"duplicates: link must be {' or '.join(LINKS)}, got {link!r}.")
+    check_choice(link, "duplicates: link", LINKS)
     before = None if known is None or not Path(known).exists() else read_known(known)
     images = {} if before is None else before.images
     items = read_coded(place, hasher=hasher, known=images, skip_broken=skip_broken)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bittern.checks import check_new_ids
-from bittern.errors import FileError, InputError
+from bittern.checks import check_choice, check_new_ids
+from bittern.errors import FileError, InputError, shown
 from bittern.io.exchange import (
     arrow,
     embeddings,
@@ -30,6 +30,7 @@ from bittern.io.exchange import (
     vespa,
 )
 from bittern.io.exchange.items import Order, PackedItems, are_positions
+from bittern.io.files import check_path
 from bittern.io.metadata import Metadata, columns_of
 from bittern.registry import Registry
 
@@ -125,8 +126,8 @@ TARGETS: Registry[Target] = Registry(
 def order_of(kind: str, bitorder: Order | None) -> Order:
     """The order of bits for a target; fails if another one is asked for than it has."""
     target = TARGETS[kind]
-    if bitorder not in (None, "big", "little"):
-        raise InputError(f"Codes: bitorder must be 'big' or 'little', got {bitorder!r}.")
+    if bitorder is not None:
+        check_choice(bitorder, "Codes: bitorder", ("big", "little"))
     if target.is_fixed and bitorder not in (None, target.bitorder):
         raise InputError(f"{kind}: has the order of bits {target.bitorder!r}, not {bitorder!r}.")
     return bitorder or target.bitorder
@@ -181,9 +182,10 @@ def read(
 def _check_name(kind: str, name: str | None) -> None:
     if name is not None and not TARGETS[kind].has_name:
         raise InputError(f"{kind}: has nothing that a name could be for; leave it out.")
+    if not isinstance(name, str | None) or not (name or "").isprintable():
+        raise InputError(f"{kind}: a name must be printable text, got {shown(name)}.")
 
 
 def _place(path: str | os.PathLike[str]) -> str | Path:
     """A path; the address of a server stays text."""
-    text = os.fspath(path)
-    return text if "://" in text else Path(text)
+    return path if isinstance(path, str) and "://" in path else check_path(path)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import Float64Array, check_array
+from bittern.checks import Float64Array, check_array, check_number
 from bittern.errors import InputError
 from bittern.metrics.scores import aligned
 from bittern.metrics.significance.paired_tests import (
@@ -150,7 +150,7 @@ def compare(
     """
     _check_alpha(alpha, "compare: alpha")
     family = _family(values, baseline)
-    run = TESTS[test] if isinstance(test, str) else test
+    run = test if callable(test) else TESTS[test]
     outcomes = [_outcome(run, values, pair, alternative) for pair in family]
     correction = holm([outcome.p_value for outcome in outcomes], alpha)
     return Comparisons(
@@ -222,8 +222,8 @@ def _outcome(
 
 def _check_alpha(alpha: float, name: str) -> None:
     """Raise an error if the level of significance is not a probability."""
-    if not 0 < alpha < 1:
-        raise InputError(f"{name} must be between 0 and 1, got {alpha!r}.")
+    if not 0 < check_number(alpha, name) < 1:
+        raise InputError(f"{name} must be between 0 and 1, got {alpha}.")
 
 
 def _check_p_values(p_values: ArrayLike) -> Float64Array:

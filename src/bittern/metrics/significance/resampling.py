@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float64Array, check_count
+from bittern.checks import Float64Array, check_count, check_list, check_number
 from bittern.errors import InputError
 from bittern.metrics.pooled import Pooled, resampled
 from bittern.metrics.significance.paired_tests import ALTERNATIVES, Significance, conclude
@@ -18,6 +19,7 @@ from bittern.registry import Registry
 
 FEW = 32  # pairs up to which all flips are counted by default
 MOST = 44  # pairs: counting all their flips takes seconds and some hundred megabytes
+MOST_DRAWS = 10**8
 TOGETHER = 8  # pairs that are flipped together, by one random byte
 AT_ONCE = 1 << 22  # random bytes in memory at a time, unless one row needs more
 
@@ -69,8 +71,16 @@ def randomisation_tests(
 
     The outcomes are those of separate tests, in a fraction of the time.
     """
-    all_pairs = [pair(a, b, "randomisation_tests") for a, b in sides]
+    all_pairs = [pair(a, b, "randomisation_tests") for a, b in _sides(sides)]
     return _tested(all_pairs, alternative, n_draws, random_state)
+
+
+def _sides(sides: Any) -> list[tuple[Any, Any]]:
+    """Pairs of systems."""
+    listed = check_list(sides, "randomisation_tests: sides")
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in listed):
+        raise InputError("randomisation_tests: sides must be a list of pairs (a, b).")
+    return listed
 
 
 def _tested(
@@ -81,8 +91,8 @@ def _tested(
     exact: bool | None = None,
 ) -> list[Significance]:
     ALTERNATIVES[alternative]  # fails for an unknown name before counting
-    check_count(n_draws, "randomisation_test: n_draws", most=10**8)
-    check_count(random_state, "randomisation_test: random_state", least=0)
+    n_draws = check_count(n_draws, "randomisation_test: n_draws", most=MOST_DRAWS)
+    random_state = check_count(random_state, "randomisation_test: random_state", least=0)
     is_exact = [p.n - p.zeros <= FEW if exact is None else exact for p in all_pairs]
     drawn = [p for p, counted in zip(all_pairs, is_exact, strict=True) if not counted]
     counts = iter(_count_drawn(drawn, alternative, n_draws, random_state))
@@ -235,9 +245,9 @@ def bootstrap_interval(
     References: [Efron-Tibshirani-1993], [Efron-1987].
     """
     cuts_of = CUTS[method]
-    check_count(n_resamples, "bootstrap_interval: n_resamples", least=100)
-    check_count(random_state, "bootstrap_interval: random_state", least=0)
-    if not 0.5 <= confidence <= 0.999:
+    n_resamples = check_count(n_resamples, "bootstrap_interval: n_resamples", 100, MOST_DRAWS)
+    random_state = check_count(random_state, "bootstrap_interval: random_state", least=0)
+    if not 0.5 <= check_number(confidence, "bootstrap_interval: confidence") <= 0.999:
         raise InputError(
             f"bootstrap_interval: confidence must be between 0.5 and 0.999, got {confidence!r}."
         )
