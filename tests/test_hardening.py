@@ -26,6 +26,7 @@ from bittern.io.exchange import read as read_items
 from bittern.io.npz import stored_arrays, write_arrays
 from bittern.io.sparse import read_sparse
 from bittern.io.toml import parse_change
+from bittern.io.trec import read_qrels
 from bittern.parallel import available_threads
 
 X = np.random.default_rng(0).standard_normal((60, 5))
@@ -285,6 +286,51 @@ def test_a_read_only_folder_gets_one_sentence(tmp_path):
     assert in_child(work) == 0
     folder.chmod(0o755)
     assert bt.Codes.load(folder / "codes.npz") == CODES
+
+
+# Each reads for ever where the check is missing, so it has a process of its own to be killed in.
+READERS = """
+import os, sys
+from pathlib import Path
+import bittern as bt
+from bittern import inputs
+from bittern.data.images import open_image, read_image
+from bittern.io.kinds import describe
+from bittern.io.trec import read_qrels
+from bittern.store.image_items import state_of
+
+readers = [inputs.read_labels, inputs.read_codes, read_qrels, describe, read_image, open_image]
+for path in map(Path, sys.argv[1:]):
+    for reader in [*readers, bt.experiments.Protocol.load]:
+        try:
+            reader(path)
+        except bt.FileError as error:
+            assert "is a pipe or a device" in str(error), error
+        else:
+            raise AssertionError(reader)
+    assert state_of(path) is None
+"""
+
+
+def test_a_pipe_or_a_device_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "zero.png").symlink_to("/dev/zero")
+    done = subprocess.run(
+        [sys.executable, "-c", READERS, tmp_path / "pipe.png", tmp_path / "zero.png"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=seconds(10),
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_open_pipe_is_read_where_once_is_enough():
+    read, write = os.pipe()
+    os.write(write, b"q 0 d 1\n")
+    os.close(write)
+    assert read_qrels(f"/dev/fd/{read}").query_ids.tolist() == ["q"]
+    os.close(read)
 
 
 def test_files_from_the_future_are_no_left_overs(tmp_path, monkeypatch):

@@ -31,11 +31,7 @@ _HEIC = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"}
 
 def read_image(path: Path) -> NDArray[np.uint8]:
     """The image in a file."""
-    try:
-        return decode_image(path, str(path))
-    except FileError:
-        existing_file(path)  # has a better message for a missing file or a folder
-        raise
+    return decode_image(existing_file(path), str(path))
 
 
 def decode_image(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
@@ -62,6 +58,8 @@ def open_image(source: Path | BinaryIO) -> Image:
     """
     from PIL import Image, UnidentifiedImageError
 
+    if isinstance(source, Path):
+        existing_file(source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -95,7 +95,7 @@ def onnx_gaussian(graph: OnnxGraph, rows: str, anchors: Rows, width: float) -> s
 
 def unit_rows(X: Rows) -> Rows:
     """Rows scaled to length 1; rows of zeros stay zero."""
-    length = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))[:, None].astype(X.dtype)
+    length = np.linalg.norm(X.astype(np.float64, copy=False), axis=1, keepdims=True).astype(X.dtype)
     return X / np.where(length > 0, length, 1)
 
 

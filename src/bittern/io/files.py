@@ -92,13 +92,20 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def existing_file(path: str | os.PathLike[str]) -> Path:
-    """``path`` if a file is there; otherwise an error that says so."""
+def existing_file(path: str | os.PathLike[str], *, pipe: bool = False) -> Path:
+    """``path`` if an ordinary file is there; otherwise an error that says what is there.
+
+    A device may never end, and a pipe with a name may wait for ever.  With ``pipe``, for those who
+    read once and in order, an open pipe such as ``/dev/stdin`` is a file too.
+    """
     found = check_path(path)
     if found.is_dir():
         raise FileError(f"{found}: is a folder, not a file.")
     if not found.exists():
         raise FileError(f"{found}: no such file.")
+    is_open_pipe = found.is_fifo() and found.is_absolute() and found.parts[1] in ("dev", "proc")
+    if not (found.is_file() or (pipe and is_open_pipe)):
+        raise FileError(f"{found}: is a pipe or a device; save its content in a file first.")
     return found
 
 

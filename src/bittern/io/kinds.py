@@ -74,17 +74,16 @@ TEXTS: dict[bytes, str] = {
 
 def array_kind(path: Path) -> str:
     """Which of ``ARRAYS`` a file is; for any other file, an error says what it is."""
-    source = existing_file(path)
-    what = describe(source)
+    what = describe(path)
     if what in ARRAYS:
         return what
     advice = "" if what == PICKLE else f"; give arrays as {READ}"
-    raise FileError(f"{source}: is {what}{advice}.")
+    raise FileError(f"{path}: is {what}{advice}.")
 
 
 def describe(path: Path) -> str:
     """What a file is, in words."""
-    with reading(path, "file"), path.open("rb") as file:
+    with reading(path, "file"), existing_file(path).open("rb") as file:
         start = file.read(START)
     if not start:
         return "empty"

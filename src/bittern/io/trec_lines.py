@@ -22,6 +22,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from bittern.errors import FileError
+from bittern.io.files import existing_file
 from bittern.io.text import split_tokens
 
 Integers: TypeAlias = NDArray[np.int64]
@@ -139,7 +140,7 @@ def _refuse_repeats(file: TrecFile, table: Columns, lines: Integers) -> None:
 def _blocks(file: TrecFile) -> Iterator[bytes]:
     """The plain text, in blocks of whole lines."""
     try:
-        with file.path.open("rb") as raw:
+        with existing_file(file.path, pipe=True).open("rb") as raw:
             is_gzip = raw.peek(2)[:2] == b"\x1f\x8b"
             with gzip.open(raw) if is_gzip else raw as plain:
                 mark = codecs.BOM_UTF8
