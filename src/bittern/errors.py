@@ -20,8 +20,9 @@ class BitternError(Exception):
     """Base class of all errors that this package raises on purpose."""
 
     def __str__(self) -> str:
-        """The message, without its middle if it is too long to read."""
-        return shortened(str(self.args[0]) if len(self.args) == 1 else Exception.__str__(self))
+        """The message on one line, without its middle if it is too long to read."""
+        said = str(self.args[0]) if len(self.args) == 1 else Exception.__str__(self)
+        return shortened(printable(said))
 
 
 class InputError(BitternError, ValueError):
@@ -54,6 +55,21 @@ class UnknownNameError(BitternError, KeyError):
 
 class MissingExtraError(BitternError, ImportError):
     """An optional library is not installed."""
+
+
+def printable(text: str) -> str:
+    r"""A text on one line, with escapes in place of what would command a terminal.
+
+    Names of files, and in files, may contain line breaks, and codes that erase or forge lines.
+
+    >>> printable("a" + chr(10) + "b")
+    'a\\nb'
+    """
+    if text.isprintable():
+        return text
+    from unicodedata import category
+
+    return "".join(c if c.isprintable() or category(c) == "Zs" else ascii(c)[1:-1] for c in text)
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

@@ -19,7 +19,7 @@ from typer.main import get_command_name
 from typer.models import CommandInfo, TyperInfo
 
 import bittern
-from bittern.errors import BitternError, FileError, InputError, shortened
+from bittern.errors import BitternError, FileError, InputError, printable, shortened
 
 if TYPE_CHECKING:
     from bittern.metrics import MetricName
@@ -131,7 +131,7 @@ def _help(info: TyperInfo) -> str | None:
 
 
 def _exit(sentence: str) -> None:
-    typer.echo(f"bittern: {shortened(sentence)}", err=True)
+    typer.echo(f"bittern: {shortened(printable(sentence))}", err=True)
     sys.exit(2)
 
 
