@@ -229,7 +229,7 @@ def has_array(path: str | os.PathLike[str], kind: str) -> bool:
 
 def read_labels(path: str | os.PathLike[str], *, array: str | None = None) -> NDArray[Any]:
     """One class label per row: the array ``labels`` (or ``array``), or text with one per line."""
-    source = existing_file(path)
+    source = existing_file(path, pipe=True)
     kind = describe(source) if source.is_file() else IS_TEXT  # a pipe cannot be opened again
     if kind not in ARRAYS or (kind == IS_CSV and not _has_columns(source)):
         if kind not in (IS_CSV, IS_TEXT, IS_UNKNOWN, "empty"):

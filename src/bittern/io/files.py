@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -92,13 +93,28 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def existing_file(path: str | os.PathLike[str]) -> Path:
-    """``path`` if a file is there; otherwise an error that says so."""
+def existing_file(path: str | os.PathLike[str], *, pipe: bool = False) -> Path:
+    """``path`` if an ordinary file is there; otherwise an error that says so.
+
+    A pipe can be read once, and waits for its writer for ever; readers that open a file once, and
+    that users give pipes to, allow it with ``pipe``.
+    """
     found = Path(path)
-    if found.is_dir():
+    try:
+        mode = found.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
+        raise FileError(f"{found}: no such file.") from None
+    except OSError as error:
+        raise FileError(f"{found}: cannot be read ({error.strerror}).") from error
+    if stat.S_ISDIR(mode):
         raise FileError(f"{found}: is a folder, not a file.")
-    if not found.exists():
-        raise FileError(f"{found}: no such file.")
+    if not (stat.S_ISREG(mode) or (pipe and stat.S_ISFIFO(mode))):
+        raise FileError(
+            f"{found}: is a pipe, a socket or a device, not an ordinary file; write its content to "
+            "a file first."
+        )
+    if not os.access(found, os.R_OK):
+        raise FileError(f"{found}: cannot be read (Permission denied).")
     return found
 
 
@@ -110,7 +126,7 @@ def find_file(folder: Path, names: Sequence[str], where: Sequence[str] = ("",)) 
 
 def checksum(path: Path) -> str:
     """SHA-256 of a file."""
-    with path.open("rb") as file:
+    with existing_file(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

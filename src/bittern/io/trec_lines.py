@@ -22,11 +22,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from bittern.errors import FileError
+from bittern.io.files import existing_file
 from bittern.io.text import split_tokens
 
 Integers: TypeAlias = NDArray[np.int64]
 
 _BLOCK_BYTES = 1 << 22  # read and split at a time
+_LINE_BYTES = 1 << 24  # longest accepted line
 _TABLE_BYTES = 1 << 28  # the ids of one column may always take this much
 _TABLE_RATIO = 16  # and in a large file, this many times the size of its text
 
@@ -139,11 +141,13 @@ def _refuse_repeats(file: TrecFile, table: Columns, lines: Integers) -> None:
 def _blocks(file: TrecFile) -> Iterator[bytes]:
     """The plain text, in blocks of whole lines."""
     try:
-        with file.path.open("rb") as raw:
+        with existing_file(file.path, pipe=True).open("rb") as raw:
             is_gzip = raw.peek(2)[:2] == b"\x1f\x8b"
             with gzip.open(raw) if is_gzip else raw as plain:
                 mark = codecs.BOM_UTF8
-                while text := plain.read(_BLOCK_BYTES) + plain.readline():
+                while text := plain.read(_BLOCK_BYTES) + plain.readline(_LINE_BYTES):
+                    if len(text) > _LINE_BYTES and not text.endswith(b"\n"):
+                        raise file.error(f"a line is longer than {_LINE_BYTES:,} bytes")
                     yield text.removeprefix(mark)
                     mark = b""
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -201,9 +201,9 @@ def state_of(file: Path, known: str | None = None) -> str | None:
         start = f"{found.st_size} {found.st_mtime_ns} "
         if known is not None and known.startswith(start):
             return known
-        with file.open("rb") as content:
+        with existing_file(file).open("rb") as content:
             return start + hashlib.file_digest(content, _hash).hexdigest()
-    except OSError:
+    except (OSError, FileError):
         return None
 
 
