@@ -12,20 +12,18 @@ BitternError
 
 from __future__ import annotations
 
-import re
-
 LONGEST = 1000  # characters of a message; a file or an argument may put anything into it
 LAST = 200  # of these, which often say what to do
 QUOTED = 200  # characters of an argument
-CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # would steer a terminal, or are no text
 
 
 class BitternError(Exception):
     """Base class of all errors that this package raises on purpose."""
 
     def __str__(self) -> str:
-        """The message, without its middle if it is too long to read."""
-        return shortened(str(self.args[0]) if len(self.args) == 1 else Exception.__str__(self))
+        """The message on one line, without its middle if it is too long to read."""
+        said = str(self.args[0]) if len(self.args) == 1 else Exception.__str__(self)
+        return shortened(said)
 
 
 class InputError(BitternError, ValueError):
@@ -60,12 +58,24 @@ class MissingExtraError(BitternError, ImportError):
     """An optional library is not installed."""
 
 
+def printable(text: str) -> str:
+    r"""A text on one line, with escapes in place of what would command a terminal.
+
+    Names of files, and in files, may contain line breaks, and codes that erase or forge lines.
+
+    >>> printable("a" + chr(10) + "b")
+    'a\\nb'
+    """
+    if text.isprintable():
+        return text
+    from unicodedata import category
+
+    return "".join(c if c.isprintable() or category(c) == "Zs" else ascii(c)[1:-1] for c in text)
+
+
 def shortened(text: str, longest: int = LONGEST) -> str:
-    """A text in one line of at most so many characters; what its middle loses is counted."""
-    lines = text.splitlines()
-    if lines != [text]:
-        text = " ".join(line.strip() for line in lines if line.strip())
-    text = CONTROL.sub(_escaped, text)
+    """A printable text of at most so many characters; what is left out of its middle is counted."""
+    text = printable(text)
     if len(text) <= longest:
         return text
     last = min(LAST, longest // 2)
@@ -82,7 +92,3 @@ def shown(value: object) -> str:
         return shortened(repr(value), QUOTED)
     except Exception:  # of a whole number of thousands of digits, or whatever a class does
         return f"a {type(value).__name__} that cannot be shown"
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return repr(found[0])[1:-1]

@@ -383,7 +383,7 @@ def test_ids_that_are_there_twice_are_refused(sound, tmp_path):
     path.write_bytes(sound)
     with duckdb.connect(str(path)) as connection:
         connection.execute("UPDATE codes SET id = 3 WHERE id = 4")
-    with pytest.raises(FileError, match=r"not a readable collection: .* 3 is"):
+    with pytest.raises(FileError, match="its codes and metadata differ in items"):
         bt.store.open(path)
 
 

@@ -31,7 +31,7 @@ _HEIC = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"}
 
 def read_image(path: Path) -> NDArray[np.uint8]:
     """The image in a file."""
-    return decode_image(existing_file(path), str(path))
+    return decode_image(path, str(path))
 
 
 def decode_image(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
@@ -47,6 +47,8 @@ def decode_image(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
             _refuse_bomb(image.width * image.height)
             _refuse_short(image, source)
             return _opaque(_upright(image), image.format)
+    except FileError:
+        raise
     except Exception as error:  # Pillow's decoders raise a dozen kinds on damaged files
         raise FileError(f"{name}: {_reason(error)}.") from error
 
@@ -55,15 +57,19 @@ def open_image(source: Path | BinaryIO) -> Image:
     """A Pillow image whose pixels are not decoded yet; knows HEIC if the extra is installed.
 
     Pillow's warnings are left out: about EXIF, and about the number of pixels, which we limit.
+    PostScript is refused: it is a program, which Pillow would give to Ghostscript.
     """
     from PIL import Image, UnidentifiedImageError
 
-    if isinstance(source, Path):
-        existing_file(source)
+    file = existing_file(source) if isinstance(source, Path) else source
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return Image.open(source)
+            image = Image.open(file)
+            if image.format == "EPS":
+                image.close()
+                raise ValueError("it is PostScript, a program, which is not run")
+            return image
         except UnidentifiedImageError:
             if not _is_heic(source):
                 raise

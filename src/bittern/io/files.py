@@ -105,7 +105,11 @@ def existing_file(path: str | os.PathLike[str], *, pipe: bool = False) -> Path:
         raise FileError(f"{found}: no such file.")
     is_open_pipe = found.is_fifo() and found.is_absolute() and found.parts[1] in ("dev", "proc")
     if not (found.is_file() or (pipe and is_open_pipe)):
-        raise FileError(f"{found}: is a pipe or a device; save its content in a file first.")
+        raise FileError(
+            f"{found}: is a pipe, a socket or a device; save its content in an ordinary file first."
+        )
+    if not os.access(found, os.R_OK):
+        raise FileError(f"{found}: cannot be read (Permission denied).")
     return found
 
 
@@ -121,7 +125,7 @@ def check_path(path: Any) -> Path:
     except ValueError:
         raise FileError(f"{path}: cannot be the name of a file (it has a NUL).") from None
     except OSError as error:
-        raise FileError(f"{path}: cannot be looked at ({error.strerror}).") from None
+        raise FileError(f"{path}: cannot be used ({error.strerror}).") from None
     return found
 
 
@@ -133,7 +137,7 @@ def find_file(folder: Path, names: Sequence[str], where: Sequence[str] = ("",)) 
 
 def checksum(path: Path) -> str:
     """SHA-256 of a file."""
-    with path.open("rb") as file:
+    with existing_file(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.checks import check_list, check_same_length
-from bittern.errors import InputError
+from bittern.errors import FileError, InputError
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED = {"id", "position", "code"}
@@ -78,7 +78,12 @@ def rows_of(columns: Columns, n: int) -> list[dict[str, Any]]:
 
 def value_of(stored: Any, kind: str) -> Any:
     """The original value of a stored one."""
-    return json.loads(stored) if kind in IN_JSON and isinstance(stored, str) else stored
+    if kind not in IN_JSON or not isinstance(stored, str):
+        return stored
+    try:
+        return json.loads(stored)
+    except (ValueError, RecursionError) as error:  # nested too deeply, or too many digits
+        raise FileError(f"metadata: a stored value cannot be read ({error}).") from None
 
 
 def column_name(name: str) -> str:

@@ -28,6 +28,7 @@ from bittern.io.text import split_tokens
 Integers: TypeAlias = NDArray[np.int64]
 
 _BLOCK_BYTES = 1 << 22  # read and split at a time
+_LINE_BYTES = 1 << 24  # longest accepted line
 _TABLE_BYTES = 1 << 28  # the ids of one column may always take this much
 _TABLE_RATIO = 16  # and in a large file, this many times the size of its text
 
@@ -144,7 +145,9 @@ def _blocks(file: TrecFile) -> Iterator[bytes]:
             is_gzip = raw.peek(2)[:2] == b"\x1f\x8b"
             with gzip.open(raw) if is_gzip else raw as plain:
                 mark = codecs.BOM_UTF8
-                while text := plain.read(_BLOCK_BYTES) + plain.readline():
+                while text := plain.read(_BLOCK_BYTES) + plain.readline(_LINE_BYTES):
+                    if len(text) > _LINE_BYTES and not text.endswith(b"\n"):
+                        raise file.error(f"a line is longer than {_LINE_BYTES:,} bytes")
                     yield text.removeprefix(mark)
                     mark = b""
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -240,10 +240,11 @@ def _connect(path: Path, named: Path, scratch: Path, *, read_only: bool) -> Any:
             connection.execute(f"SET allowed_directories = [{quoted(str(scratch))}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
+            soundness.refuse_foreign(connection)
         except BaseException:
             connection.close()
             raise
-    except (duckdb.Error, RuntimeError, MemoryError) as error:
+    except (duckdb.Error, RuntimeError, MemoryError, ValueError) as error:
         if is_interrupt(error):
             raise KeyboardInterrupt from None
         raise refusal(named, error) from error

@@ -14,19 +14,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.codes import Codes
+from bittern.checks import check_count
+from bittern.codes import MAX_BITS, Codes
 from bittern.errors import FileError, InputError
 from bittern.index.base import Index
 from bittern.index.hits import Hits
 from bittern.index.multi_index import MultiIndex
 from bittern.io.files import existing_file, reading
 from bittern.io.leftovers import own_mark, remove_leftovers
-from bittern.io.metadata import IN_JSON, Column, Columns, value_of
+from bittern.io.metadata import IN_JSON, NAME, Column, Columns, value_of
 from bittern.store.base import TITLE, Collection, Ids, Items, new_head
 from bittern.store.duckfile import DuckFile, duckdb_library, first_line, is_interrupt, quoted
 from bittern.store.paths import real_folder
 from bittern.store.recipe import PARTS, Recipe
 
+ENTRIES = {"name": "VARCHAR", "value": "BLOB"}  # columns of the table of the format
+KINDS = ("BOOLEAN", "BIGINT", "DOUBLE", "VARCHAR", *IN_JSON)  # of metadata
+LAST = 1 << 62  # position of an item; it is counted up, never down
 FEW = 1000  # ids that a statement lists itself: DuckDB keeps some memory of every join
 
 
@@ -69,6 +73,10 @@ class EmbeddedCollection(Collection):
             raise FileError(f"{target}: cannot be written (there is no such folder).")
         head = json.dumps(new_head(n_bits, recipe, draft)).encode()
         entries = {"head": head, "next_id": b"0", **recipe.to_blobs()}
+        if Path(f"{target}.wal").exists():  # DuckDB would apply it to the new file
+            raise FileError(
+                f"{target}.wal: is the log of a collection that is not there; remove it first."
+            )
         # An incomplete file must not look like a collection.
         remove_leftovers(target.absolute().parent)
         unnamed = target.with_name(f".{target.name}{own_mark()}tmp")
@@ -353,14 +361,28 @@ class EmbeddedCollection(Collection):
         """The index, built from the file if it is out of date."""
         if self._index is None:
             columns = self._file.arrays("SELECT * FROM codes ORDER BY position")
+            self._refuse_gaps(columns)
             self._next_position = int(columns["position"].max(initial=-1)) + 1
             self._next_id = int(self._entry("next_id"))
+            if self._next_position > LAST or self._next_id <= columns["id"].max(initial=-1):
+                raise FileError(f"{self.place}: not a readable collection (its counts are wrong).")
             self._kinds = self._read_kinds()
             index = MultiIndex()
             if len(columns["id"]):
                 self._fill(index, columns)
             self._index = index
         return self._index
+
+    def _refuse_gaps(self, columns: dict[str, Any]) -> None:
+        """Raise an error unless every item has a position, a code and one row of metadata."""
+        ids = columns["id"]
+        others = self._file.arrays("SELECT id FROM metadata")["id"]
+        gaps = any(map(np.ma.is_masked, (*columns.values(), others)))
+        same = np.array_equal(ids, others) or np.array_equal(np.sort(ids), np.sort(others))
+        if gaps or not same:
+            raise FileError(
+                f"{self.place}: not a readable collection (its codes and metadata differ in items)."
+            )
 
     def _fill(self, index: Index, columns: dict[str, Any]) -> None:
         try:
@@ -378,10 +400,15 @@ class EmbeddedCollection(Collection):
 
     def _head(self) -> dict[str, Any]:
         """The description, checked: the file may be something else, or of a later version."""
-        tables = {name for (name,) in self._file.rows("SELECT table_name FROM duckdb_tables()")}
-        if not {"bittern", "codes", "metadata"} <= tables:
+        tables: dict[str, dict[str, str]] = {}
+        rows = "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal"
+        for table, column, kind in self._file.rows(rows):
+            tables.setdefault(table, {})[column] = kind
+        if tables.get("bittern") != ENTRIES or not {"codes", "metadata"} <= set(tables):
             raise FileError(f"{self._file.path}: is a DuckDB file, but not a collection.")
-        return super()._head()
+        head = super()._head()
+        _check_columns(tables["codes"], tables["metadata"], head["n_bits"])
+        return head
 
     def _entry(self, name: str) -> bytes:
         rows = self._file.rows("SELECT value FROM bittern WHERE name = ?", [name])
@@ -389,6 +416,19 @@ class EmbeddedCollection(Collection):
             raise FileError(f"{self._file.path}: not a readable collection ('{name}' is missing).")
         value: bytes = rows[0][0]
         return value
+
+
+def _check_columns(codes: dict[str, str], metadata: dict[str, str], n_bits: Any) -> None:
+    """Raise ValueError unless the tables have the columns that we make, of the types we give."""
+    words = _n_words(check_count(n_bits, "n_bits", most=MAX_BITS))
+    wanted = {"position": "BIGINT", "id": "BIGINT"}
+    if codes != wanted | {f"word_{j}": "UBIGINT" for j in range(words)}:
+        raise ValueError(f"its codes are not those of {n_bits} bits")
+    if metadata.get("id") != "BIGINT":
+        raise ValueError("its metadata have no ids")
+    for name, kind in metadata.items():
+        if not NAME.fullmatch(name) or kind not in KINDS:
+            raise ValueError(f"its metadata have {name!r} of type {kind}")
 
 
 def _make_file(file: Path, named: Path, n_bits: int, entries: dict[str, bytes]) -> None:

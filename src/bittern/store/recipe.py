@@ -139,6 +139,8 @@ class Recipe:
         """Read what :meth:`to_blobs` gave; runs no code from it."""
         if not blobs:
             return cls()
+        if not all(isinstance(blob, bytes) for blob in blobs.values()):
+            raise FileError(f"{place}: its recipe is missing.")
         from bittern.features.storage import load as load_feature
         from bittern.hashing.storage import load
 

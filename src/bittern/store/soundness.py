@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from bittern.errors import FileError
 from bittern.io.cache import cache_root, fingerprint_of
@@ -26,22 +27,45 @@ from bittern.io.leftovers import own_mark
 FOLDER = "collections"  # in the cache
 PATIENCE = 600  # seconds for a copy, before it counts as damaged; gigabytes take a few
 REFUSED = 3  # exit code of a process that reports an error of DuckDB
-TRIAL = """
+# What a collection never has, and DuckDB would run: a file's own functions hide those of DuckDB
+# that we call, so these queries name what they call in full.
+FOREIGN = """
+    SELECT 'functions' FROM system.main.duckdb_functions() WHERE NOT internal
+    UNION ALL SELECT 'views' FROM system.main.duckdb_views() WHERE NOT internal
+    UNION ALL SELECT 'schemas' FROM system.main.duckdb_schemas() WHERE NOT internal
+    UNION ALL SELECT 'types' FROM system.main.duckdb_types() WHERE NOT internal
+    UNION ALL SELECT 'rules' FROM system.main.duckdb_constraints()
+    UNION ALL SELECT 'indexes or triggers' FROM system.main.duckdb_dependencies()
+    UNION ALL SELECT 'computed columns' FROM system.main.duckdb_columns()
+        WHERE NOT internal AND column_default IS NOT NULL
+    LIMIT 1
+"""
+SAID = "it has {} of its own, which no collection has"
+TRIAL = f"""
 import sys
 import duckdb
 try:
-    connection = duckdb.connect(sys.argv[1], config={"threads": 1})
+    settings = {{"threads": 1, "enable_external_access": "false"}}
+    connection = duckdb.connect(sys.argv[1], config=settings)
+    for (kind,) in connection.execute({FOREIGN!r}).fetchall():
+        raise ValueError({SAID!r}.format(kind))
     for schema, table in connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables()"
     ).fetchall():
         name = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, table))
-        connection.execute(f"SELECT bit_xor(hash(t)) FROM {name} t").fetchall()
+        connection.execute(f"SELECT bit_xor(hash(t)) FROM {{name}} t").fetchall()
     connection.execute("FORCE CHECKPOINT")
     connection.close()
 except Exception as error:
     sys.stdout.write(str(error))
     sys.exit(3)
 """
+
+
+def refuse_foreign(connection: Any) -> None:
+    """Raise ValueError if a file has anything that DuckDB would run, before it is used."""
+    for (kind,) in connection.execute(FOREIGN).fetchall():
+        raise ValueError(SAID.format(kind))
 
 
 def note(path: Path) -> None:
