@@ -4,14 +4,17 @@ import gzip
 import io
 import json
 import os
+import re
 import resource
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +32,7 @@ from bittern.io import leftovers
 from bittern.io.archives import read_members
 from bittern.io.exchange import TARGETS
 from bittern.io.exchange import read as read_items
+from bittern.io.files import temporary_folder
 from bittern.io.kinds import describe
 from bittern.io.npz import stored_arrays, write_arrays
 from bittern.io.sparse import read_sparse
@@ -339,6 +343,41 @@ def test_what_a_killed_process_left_is_removed_by_the_next_writer(tmp_path, monk
     assert young.exists() and ours.exists() and elsewhere.exists()
 
 
+def test_temporary_folders_say_whose_they_are_and_those_of_a_killed_process_go(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(leftovers, "_looked", set())
+    dead = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True
+    )
+    left = tmp_path / f"trial.bittern-{leftovers._machine()}-{int(dead.stdout)}.x"
+    left.mkdir()
+    (left / "codes.npy").touch()
+    long_ago = time.time() - 2 * leftovers.AGE
+    os.utime(left, (long_ago, long_ago))
+    with temporary_folder("serve") as ours:
+        assert leftovers.own_mark() in ours.name and ours.parent == tmp_path
+        assert not left.exists()
+    assert not any(tmp_path.iterdir())
+
+
+def test_temporary_folders_are_made_in_one_place():
+    sources = Path(bt.__file__).parent.rglob("*.py")
+    made = [
+        p.name
+        for p in sources
+        if re.search(r"^[^>]*(mkdtemp|TemporaryDirectory)\(", p.read_text(), re.M)
+    ]
+    assert made == ["files.py"]
+
+
+def test_a_long_name_leaves_room_for_the_name_of_its_temporary_file(tmp_path):
+    path = tmp_path / ("ü" * 120 + ".npz")
+    CODES.save(path)
+    assert bt.Codes.load(path) == CODES
+
+
 # Disks that are full, folders that cannot be written to, two writers, clocks, other versions.
 
 
@@ -443,8 +482,11 @@ def test_ctrl_c_just_after_the_imports_ends_the_command(monkeypatch, capsys):
 
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # which main replaces
     monkeypatch.setattr(bittern.cli, "main", lambda: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.raises(SystemExit, match="130"):
-        main()
+    try:
+        with pytest.raises(SystemExit, match="130"):
+            main()
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     assert capsys.readouterr() == ("", "")
 
 
@@ -478,6 +520,69 @@ def test_ctrl_c_in_a_callback_is_not_lost_and_prints_no_traceback():
         timeout=seconds(60),
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "dropped\n", "")
+
+
+HALF_MADE = """
+import os, signal
+import bittern.cli
+from bittern.__main__ import main
+
+class Handle:
+    def __init__(self, interrupted):
+        if interrupted:
+            os.kill(os.getpid(), signal.SIGINT)
+        self.number = 1
+
+    def __del__(self):
+        del self.number
+
+def work():
+    Handle(False)
+    Handle(True)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+bittern.cli.main = work
+main()
+"""
+
+
+def test_what_ctrl_c_left_half_made_prints_no_traceback():
+    done = subprocess.run(
+        [sys.executable, "-c", HALF_MADE],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=seconds(60),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def chained(stopped, *errors):
+    """The last of these errors, each raised where the one before was caught."""
+    caught = stopped
+    for error in errors:
+        error.__context__, caught = caught, error
+    return caught
+
+
+def test_ctrl_c_that_a_library_made_another_error_of_is_no_error(monkeypatch, run):
+    import bittern.cli.app  # noqa: F401
+
+    def stopped(_):
+        raise chained(KeyboardInterrupt(), ValueError("bad value"), ImportError("cannot load"))
+
+    monkeypatch.setattr(sys.modules["bittern.cli.app"], "_program", stopped)
+    assert run("index") == (130, "", "bittern: stopped.\n")
+
+
+def test_what_went_wrong_after_ctrl_c_is_said(monkeypatch, run):
+    import bittern.cli.app  # noqa: F401
+
+    def stopped(_):
+        raise chained(KeyboardInterrupt(), bt.FileError("a.npz: the disk is full."))
+
+    monkeypatch.setattr(sys.modules["bittern.cli.app"], "_program", stopped)
+    assert run("index") == (2, "", "bittern: a.npz: the disk is full.\n")
 
 
 def test_ctrl_c_while_a_class_is_made_is_no_error(monkeypatch, run):

@@ -1,6 +1,9 @@
 import os
+import sys
 import threading
 import time
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from types import ModuleType
 
 import pytest
 from processes import seconds
@@ -8,6 +11,7 @@ from processes import seconds
 from bittern.errors import BitternError, InputError
 from bittern.parallel import (
     ProcessEndedError,
+    Processes,
     _Worker,
     available_threads,
     run_blocks,
@@ -77,6 +81,25 @@ def test_an_interrupt_in_a_report_cancels_what_has_not_begun(n_threads):
     with pytest.raises(KeyboardInterrupt):
         run_blocks(work, range(1000), n_threads, after)
     assert 0 < len(begun) < 100
+
+
+def test_an_interrupt_while_threads_begin_cancels_what_has_not_begun(monkeypatch):
+    worked, begun = [], []
+    submit = ThreadPoolExecutor.submit
+
+    def interrupted(*given):
+        begun.append(submit(*given))
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+
+    def work(block):
+        worked.append(block)
+        time.sleep(0.005)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_blocks(work, range(1000), 3)
+    assert len(worked) < 500
 
 
 def test_threads_are_counted_or_taken_as_asked():
@@ -176,3 +199,53 @@ def test_tasks_that_have_begun_are_finished_if_asked(tmp_path, finish_begun):
     next(outcomes)
     outcomes.close()
     assert sum(path.exists() for path in paths[1:]) == (2 if finish_begun else 1)
+
+
+@pytest.mark.slow  # each process imports NumPy
+def test_what_a_process_cannot_import_is_said_in_a_sentence(monkeypatch):
+    module = ModuleType("only_here")
+    exec("def prepare(): return abs", module.__dict__)
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    with pytest.raises(BitternError, match=r"cannot load .*'only_here'.* in a module which can be"):
+        list(run_tasks(module.prepare, [1], 1, owner="test"))
+
+
+@pytest.mark.slow
+def test_an_executor_of_processes_gives_results_and_errors():
+    with Processes(2, owner="test") as pool:
+        found = [pool.submit(square, number) for number in (0, 3, 6, 7, 5)]
+        assert [found[n].result() for n in (0, 2, 3)] == [0, 36, 49]
+        with pytest.raises(InputError, match="three is refused"):
+            found[1].result()
+        threads, blas_threads, pid = found[4].result()
+    assert (threads, blas_threads) == (1, "1")
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_breaks_its_executor():
+    with Processes(1, owner="test") as pool:
+        lost, later = pool.submit(square, 2), pool.submit(square, 6)
+        for one in (lost, later):
+            with pytest.raises(BrokenExecutor, match="exit code 3"):
+                one.result()
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_an_executor_of_processes(tmp_path):
+    begun = tmp_path / "begun"
+    with pytest.raises(KeyboardInterrupt), Processes(1, owner="test") as pool:
+        asleep, waiting = pool.submit(sleep_long, begun), pool.submit(square, 6)
+        end = time.monotonic() + seconds(10)
+        while not begun.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        before = time.monotonic()
+        raise KeyboardInterrupt
+    assert time.monotonic() - before < seconds(5)
+    assert waiting.cancelled() and isinstance(asleep.exception(), BrokenExecutor)
+
+
+def sleep_long(begun):
+    begun.touch()
+    time.sleep(600)

@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 
 INTERRUPTED = 130  # the exit code of what Ctrl-C ended
+_is_interrupted = False
 AGAIN = 0.05  # seconds after which a Ctrl-C that Python dropped is repeated
 
 
@@ -20,17 +21,28 @@ def main() -> None:
         from bittern.cli import main as run
 
         if is_usual:
-            sys.unraisablehook = _repeat_interrupt
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            sys.unraisablehook = _hide_interrupt
+            signal.signal(signal.SIGINT, _interrupt)
         run()
     except KeyboardInterrupt:  # before or after what the command itself answers
         raise SystemExit(INTERRUPTED) from None
 
 
-def _repeat_interrupt(dropped: sys.UnraisableHookArgs) -> None:
-    """Repeat a Ctrl-C that arrived in a callback, where Python prints and drops every exception."""
+def _interrupt(*_: object) -> None:
+    """Raise KeyboardInterrupt, and remember it."""
+    global _is_interrupted
+    _is_interrupted = True
+    raise KeyboardInterrupt
+
+
+def _hide_interrupt(dropped: sys.UnraisableHookArgs) -> None:
+    """Repeat a Ctrl-C that arrived in a callback, where Python prints and drops every exception.
+
+    After a Ctrl-C, half-made objects may fail when they are removed, which is of no interest.
+    """
     if not issubclass(dropped.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(dropped)
+        if not _is_interrupted:
+            sys.__unraisablehook__(dropped)
         return
     from threading import Timer
 

@@ -14,9 +14,11 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bittern.checks import check_count, whole_number
@@ -91,9 +93,9 @@ def run_blocks(
         work_on(report_finished)
         return
     with ThreadPoolExecutor(n_helpers) as pool:
-        helpers = [pool.submit(work_on, lambda: None) for _ in range(n_helpers)]
-        work_on(report_finished)
         try:
+            helpers = [pool.submit(work_on, lambda: None) for _ in range(n_helpers)]
+            work_on(report_finished)
             for helper in helpers:
                 helper.result()
                 report_finished()
@@ -159,6 +161,63 @@ def run_tasks(
                 worker.stop()
 
 
+class Processes(ThreadPoolExecutor):
+    """An executor of ``n`` fresh processes with one thread each, for a ``with`` block.
+
+    Ctrl-C or an error in the block ends them at once, and so does the end of this process.  If one
+    dies, so does the executor.
+    """
+
+    def __init__(self, n: int, *, owner: str) -> None:
+        super().__init__(n)  # a thread waits for each process
+        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        self._workers: list[_Worker] = []
+        try:
+            for _ in range(n):
+                self._workers.append(_Worker.start(_caller, owner, 1))
+                self._idle.put(self._workers[-1])
+        except BaseException:
+            self._end()
+            raise
+
+    def submit(self, function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        """Call a function in a process; both must be picklable, as must be what it returns."""
+        return super().submit(self._call, partial(function, *given, **named))
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Wait for what was submitted; after an error, end it."""
+        try:
+            if kind is None:
+                self.shutdown()
+        finally:
+            self._end()
+
+    def _call(self, task: Callable[[], Any]) -> Any:
+        worker = self._idle.get()
+        try:
+            return worker.call(task)
+        finally:
+            self._idle.put(worker)
+
+    def _end(self) -> None:
+        self.shutdown(wait=False, cancel_futures=True)
+        for worker in self._workers:
+            worker.process.terminate()
+        for worker in self._workers:
+            worker.end()
+        self.shutdown()  # its threads wait on the connections
+        for worker in self._workers:
+            worker.connection.close()
+
+
+def _caller() -> Callable[[Callable[[], Any]], Any]:
+    return _call
+
+
+def _call(task: Callable[[], Any]) -> Any:
+    return task()
+
+
 @dataclass(eq=False)
 class _Worker:
     """A process, as its parent sees it."""
@@ -178,17 +237,23 @@ class _Worker:
 
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, prepare), daemon=True)
+        process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        worker = cls(process, ours, owner)
         with _child_environment(threads), _interrupts_held():
             process.start()
-        theirs.close()
-        return cls(process, ours, owner)
+            theirs.close()
+            worker.send(prepare)  # and not as an argument: it notices now if its parent dies
+        return worker
+
+    def send(self, what: Any) -> None:
+        """Send it what it waits for."""
+        with suppress(OSError):  # it is gone, as receive() will find out
+            self.connection.send(what)
 
     def begin(self, task: Any) -> None:
         """Send it a task."""
         self.task, self.is_busy = task, True
-        with suppress(OSError):  # it is gone, as receive() will find out
-            self.connection.send(task)
+        self.send(task)
 
     def receive(self) -> Outcome[Any, Any] | None:
         """The outcome of its task; None if it has just become ready, or died without a task."""
@@ -206,19 +271,37 @@ class _Worker:
         self.is_busy = False
         return Outcome(self.task, result, error)
 
+    def call(self, task: Callable[[], Any]) -> Any:
+        """What a task returns; raises what it raises."""
+        while not self.is_ready and not self.is_gone:
+            self.receive()
+        self.begin(task)
+        outcome = self.receive()
+        error = ProcessEndedError("the process is gone.") if outcome is None else outcome.error
+        if isinstance(error, ProcessEndedError):
+            raise BrokenExecutor(str(error)) from error
+        if error is not None:
+            raise error
+        assert outcome is not None  # or there would be an error
+        return outcome.result
+
     def finish(self) -> None:
-        """Wait until its task ends."""
+        """Wait until its task ends, if that has begun."""
         with suppress(Exception):  # it failed to start, but there is another error already
-            while self.is_busy and not self.is_gone:
+            while self.is_busy and not self.is_gone and (self.is_ready or self.connection.poll()):
                 self.receive()
 
     def stop(self) -> None:
+        """End it now, and the connection with it."""
+        self.end()
+        self.connection.close()
+
+    def end(self) -> None:
         """End it now."""
         self.process.terminate()
         self.process.join(5)
         if self.process.is_alive():
             self.process.kill()
-        self.connection.close()
 
     def _death(self) -> ProcessEndedError:
         self.is_gone = True
@@ -234,22 +317,36 @@ class _Worker:
         return ProcessEndedError(f"the process ended with {how}; use fewer jobs if memory ran out.")
 
 
-def _serve(connection: Connection, prepare: Callable[[], Callable[[Any], Any]]) -> None:
+def _serve(connection: Connection) -> None:
     """Main loop of a process: prepare, then run tasks until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _exit_once)
     _die_with_parent()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    try:
-        function = prepare()
-    except Exception as error:
-        connection.send((None, _portable(error)))
-        return
-    connection.send((None, None))
-    with suppress(EOFError):
+    with suppress(EOFError, BrokenPipeError):  # the parent needs it no more
+        try:
+            function = _received(connection)()
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            connection.send((None, _portable(error)))
+            return
+        connection.send((None, None))
         while True:
             task = connection.recv()
             connection.send(_attempt(function, task))
+
+
+def _received(connection: Connection) -> Callable[[], Callable[[Any], Any]]:
+    """What the parent sent first, whose classes must be importable here."""
+    try:
+        prepare: Callable[[], Callable[[Any], Any]] = connection.recv()
+    except (AttributeError, ImportError) as error:
+        raise BitternError(
+            f"a process cannot load what it should work with ({error}); define that in a module "
+            "which can be imported, or use one job."
+        ) from error
+    return prepare
 
 
 def _exit_once(*_: Any) -> None:

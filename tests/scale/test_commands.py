@@ -2,12 +2,15 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import seconds
 
 import bittern as bt
 
@@ -220,3 +223,30 @@ def test_near_duplicates_over_shards_are_those_of_one_piece(files, run_cli, fail
         ("duplicates", "photos", "--processes", "2"): "or --shards",
     }.items():
         assert message in fail_cli(*more)
+
+
+@pytest.mark.slow  # it starts two processes
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals of groups")
+def test_ctrl_c_while_processes_begin_prints_no_traceback_and_leaves_nothing(files, run_cli):
+    run_cli("shards", "create", "db", "--from", "database.npz", "--shard-size", "10")
+    command = ["evaluate", "queries.npz", "--shards", "db", "--processes", "2"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "bittern", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as child:
+        children = Path(f"/proc/{child.pid}/task/{child.pid}/children")
+        end = time.monotonic() + seconds(60)
+        while child.poll() is None and time.monotonic() < end:
+            if not children.exists() or len(children.read_text().split()) >= 3:
+                break
+            time.sleep(0.01)
+        time.sleep(0.1)
+        os.killpg(child.pid, signal.SIGINT)
+        _, said = child.communicate(timeout=seconds(60))
+    assert (child.returncode, said) == (130, "")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(child.pid, 0)

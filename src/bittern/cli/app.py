@@ -68,25 +68,44 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")  # some terminals cannot show our symbols
     try:
         _program(sys.argv[1:])(prog_name="bittern")
-    except BitternError as error:
-        _exit(_in_our_words(str(error)))
     except KeyboardInterrupt as stopped:
-        typer.echo(f"bittern: {str(stopped) or 'stopped.'}", err=True)
-        sys.exit(130)
-    except MemoryError:
-        _exit("not enough memory; evaluate shards of the database and add their profiles.")
-    except RuntimeError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made
-            typer.echo("bittern: stopped.", err=True)
-            sys.exit(130)
-        if NO_CACHE not in str(error):
+        _stop(str(stopped))
+    except Exception as error:
+        if _was_interrupted(error):
+            _stop()
+        sentence = _sentence_of(error)
+        if sentence is None:
             raise
-        _exit(
+        _exit(sentence)
+
+
+def _stop(said: str = "") -> None:
+    typer.echo(f"bittern: {said or 'stopped.'}", err=True)
+    sys.exit(130)
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether somebody made this error of a Ctrl-C, as Python does while it makes a class."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        is_ours = isinstance(error, BitternError)  # then it is the news, after Ctrl-C too
+        error = error.__cause__ or (None if is_ours else error.__context__)
+    return error is not None
+
+
+def _sentence_of(error: Exception) -> str | None:
+    """What went wrong; None if that is a mistake of ours."""
+    if isinstance(error, BitternError):
+        return _in_our_words(str(error))
+    if isinstance(error, MemoryError):
+        return "not enough memory; evaluate shards of the database and add their profiles."
+    if isinstance(error, OSError):
+        return f"{error.filename or 'the output'}: {error.strerror or error}."
+    if isinstance(error, RuntimeError) and NO_CACHE in str(error):
+        return (
             "compiled code cannot be kept, because no folder for it can be written; set the "
             "variable NUMBA_CACHE_DIR to one that can."
         )
-    except OSError as error:
-        _exit(f"{error.filename or 'the output'}: {error.strerror or error}.")
+    return None
 
 
 def _in_our_words(message: str) -> str:

@@ -35,17 +35,13 @@ Dask = Annotated[
 @contextmanager
 def executor_for(processes: int | None, dask: str | None) -> Iterator[Executor | None]:
     """What runs the tasks: threads of this process (None), processes, or a cluster."""
-    from bittern.checks import check_count
-
     if processes is not None and dask is not None:
         raise InputError("give --processes or --dask, not both.")
     if processes is not None:
-        from concurrent.futures import ProcessPoolExecutor
-        from multiprocessing import get_context
+        from bittern.checks import check_count
+        from bittern.parallel import Processes as Pool
 
-        with ProcessPoolExecutor(
-            check_count(processes, "--processes"), get_context("spawn")
-        ) as pool:
+        with Pool(check_count(processes, "--processes"), owner="--processes") as pool:
             yield pool
     elif dask is not None:
         from bittern.scale.cluster import connect

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from bittern.experiments.records import Records
 from bittern.experiments.run_data import check_source
 from bittern.experiments.running import require_extras, run_cells
 from bittern.experiments.search import choose
+from bittern.io.files import temporary_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ def verify(
         cell = replace(cell, choice=choose(recorded.tuning))
     require_extras(protocol, [cell])
     root = check_source(protocol, recorded, root)
-    with TemporaryDirectory() as empty:
-        elsewhere = Path(empty) / "again"  # a new folder, so that no cached arrays are used
+    with temporary_folder() as empty:
+        elsewhere = empty / "again"  # a new folder, so that no cached arrays are used
         failures = run_cells(protocol, [cell], elsewhere, root=root, jobs=1)
         for name, reason in failures.items():
             raise BitternError(f"verify: {name}: {reason}")

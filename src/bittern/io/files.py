@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 from bittern.errors import BitternError, FileError, InputError, shown
 from bittern.io.leftovers import own_mark, remove_leftovers
 
+MOST_NAME = 40  # characters of a file's name that the name of its temporary file repeats
 MOST_RATIO = 1100  # deflate shrinks by a factor of at most 1032
 
 
@@ -31,9 +32,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise FileError(f"{path}: cannot be written: it exists and is not an ordinary file.")
     remove_leftovers(target.parent)
     try:
-        handle, name = tempfile.mkstemp(
-            dir=target.parent, prefix=f".{target.name}{own_mark()}", suffix=".tmp"
-        )
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=_marked(target), suffix=".tmp")
     except OSError as error:
         raise FileError(f"{target}: cannot be written ({error.strerror}).") from error
     temporary = Path(name)
@@ -62,7 +61,7 @@ def atomic_create(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise FileError(f"{path}: exists already; choose another name, or remove it first.")
     remove_leftovers(target.parent)
     try:
-        room = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{own_mark()}"))
+        room = Path(tempfile.mkdtemp(dir=target.parent, prefix=_marked(target)))
     except OSError as error:
         raise FileError(f"{target}: cannot be written ({error.strerror}).") from error
     try:
@@ -75,6 +74,21 @@ def atomic_create(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise FileError(f"{target}: cannot be written ({error.strerror or error}).") from error
     finally:
         shutil.rmtree(room, ignore_errors=True)
+
+
+@contextmanager
+def temporary_folder(prefix: str = "") -> Iterator[Path]:
+    """A folder among the system's temporary files; that of a killed process is removed later."""
+    place = Path(tempfile.gettempdir())
+    remove_leftovers(place)
+    try:
+        made = Path(tempfile.mkdtemp(dir=place, prefix=f"{prefix}{own_mark()}"))
+    except OSError as error:
+        raise FileError(f"{place}: cannot be written ({error.strerror}).") from error
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -190,6 +204,11 @@ def refuse_excess(path: str | os.PathLike[str], promised: int, stored: int, what
         raise FileError(
             f"{path}: {what} claims {promised} bytes, but {stored} stored bytes cannot hold them."
         )
+
+
+def _marked(target: Path) -> str:
+    """The beginning of the name of a temporary file, which must not become too long."""
+    return f".{target.name[:MOST_NAME]}{own_mark()}"
 
 
 def _umask() -> int:

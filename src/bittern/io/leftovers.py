@@ -61,4 +61,8 @@ def _is_alive(process: int) -> bool:
 
 @cache
 def _machine() -> str:
-    return f"{zlib.crc32(gethostname().encode()):08x}"
+    """A hash of the machine's name, and of whose processes we see: a container may share a name."""
+    seen: str | Path = ""
+    with suppress(OSError):
+        seen = Path("/proc/self/ns/pid").readlink()
+    return f"{zlib.crc32(f'{gethostname()} {seen}'.encode(errors='surrogateescape')):08x}"

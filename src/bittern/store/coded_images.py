@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,6 +15,7 @@ from bittern.errors import FileError, InputError
 from bittern.features import PERCEPTUAL, extract
 from bittern.features.base import ImagePaths, find_images
 from bittern.features.extracted import NoImageError
+from bittern.io.files import temporary_folder
 from bittern.store.building import make_recipe
 from bittern.store.queries import image_file
 from bittern.store.recipe import Recipe
@@ -150,11 +150,13 @@ def _hash_images(
     assert recipe.features is not None
     images = ImagePaths(root, names, None, ())
     errors: Literal["skip", "raise"] = "skip" if skip_broken else "raise"
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         try:
             rows = extract(images, [recipe.features], Path(folder, "rows.npz"), errors=errors)
         except NoImageError as error:
             return {}, tuple(error.skipped.values())
+        except KeyboardInterrupt:  # its message says where parts are kept, but here they are not
+            raise KeyboardInterrupt from None
     codes = recipe.encode(rows[recipe.features.name], "duplicates: images")
     listed = {name: codes[i : i + 1] for i, name in enumerate(rows.paths)}
     return listed, tuple(rows.skipped.values())

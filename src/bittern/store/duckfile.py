@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 
 from bittern.errors import BitternError, FileError
 from bittern.extras import import_extra
-from bittern.io.files import existing_file, reason_of
-from bittern.io.leftovers import own_mark, remove_leftovers
+from bittern.io.files import existing_file, reason_of, temporary_folder
+from bittern.io.leftovers import own_mark
 from bittern.store import soundness
 
 DAMAGE = "Corrupt database file|Could not read enough bytes|Could not read all|truncated"
@@ -78,10 +78,8 @@ class DuckFile:
         source = existing_file(path)
         _refuse_open(source)
         scratch = _scratch()
-        remove_leftovers(Path(tempfile.gettempdir()))
-        prefix = f"snapshot{own_mark()}"
-        with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
-            copy = Path(folder, "snapshot.duckdb")
+        with temporary_folder("snapshot") as folder:
+            copy = folder / "snapshot.duckdb"
             with _guard(source) or nullcontext() as guard, _locked(guard, alone=False):
                 _copy(source, copy)
             connection = _connect(copy, source, scratch, read_only=True)
@@ -335,4 +333,4 @@ def _registered(connection: Any, tables: dict[str, dict[str, Any]]) -> Iterator[
 
 def _scratch() -> Path:
     """An unused name for a temporary folder."""
-    return Path(tempfile.gettempdir(), f"bittern-{secrets.token_hex(8)}")
+    return Path(tempfile.gettempdir(), f"scratch{own_mark()}{secrets.token_hex(8)}")

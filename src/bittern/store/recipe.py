@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from bittern.checks import check_count
 from bittern.codes import MAX_BITS, Codes
 from bittern.errors import BitternError, FileError, InputError
+from bittern.io.files import temporary_folder
 
 if TYPE_CHECKING:
     from bittern.features.base import Feature
@@ -128,7 +128,7 @@ class Recipe:
 
     def to_blobs(self) -> dict[str, bytes]:
         """Hasher and feature as files of arrays and JSON, by name."""
-        with tempfile.TemporaryDirectory() as folder:
+        with temporary_folder() as folder:
             for name, part in self.parts().items():
                 if part is not None:
                     part.save(Path(folder, f"{name}.npz"))
@@ -144,7 +144,7 @@ class Recipe:
         from bittern.features.storage import load as load_feature
         from bittern.hashing.storage import load
 
-        with tempfile.TemporaryDirectory() as folder:
+        with temporary_folder() as folder:
             files = {name: Path(folder, f"{name}.npz") for name in blobs}
             for name, file in files.items():
                 file.write_bytes(blobs[name])

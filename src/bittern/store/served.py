@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from abc import abstractmethod
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +13,7 @@ import numpy as np
 from bittern.checks import row_blocks
 from bittern.errors import InputError
 from bittern.io.addresses import Address, scheme_of, without_password
+from bittern.io.files import temporary_folder
 from bittern.store.base import LARGEST, TITLE, Collection, Ids
 from bittern.store.paths import real_folder
 from bittern.store.recipe import Recipe
@@ -87,8 +86,8 @@ class ServedCollection(Collection):
         from bittern.store.embedded import EmbeddedCollection
 
         ids = self._in_order()
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "export.bittern")
+        with temporary_folder() as folder:
+            file = folder / "export.bittern"
             with EmbeddedCollection.create(file, self.n_bits, Recipe()) as copy:
                 for block in item_blocks(len(ids)):
                     items = self._get(ids[block])

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +20,7 @@ from typing import Any
 
 from bittern.errors import FileError
 from bittern.io.cache import cache_root, fingerprint_of
-from bittern.io.leftovers import own_mark
+from bittern.io.files import temporary_folder
 
 FOLDER = "collections"  # in the cache
 PATIENCE = 600  # seconds for a copy, before it counts as damaged; gigabytes take a few
@@ -87,15 +85,12 @@ def check_sound(
     """
     if _is_as_left(path):
         return
-    folder = Path(tempfile.mkdtemp(prefix=f"trial{own_mark()}"))
-    try:
+    with temporary_folder("trial") as folder:
         made = folder / "trial.duckdb"
         copy(path, made)
         said = _try(path, made)
         if said is not None:
             raise refusal(path, RuntimeError(said.replace(str(made), str(path))))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _try(path: Path, made: Path) -> str | None:

@@ -10,11 +10,9 @@ from __future__ import annotations
 import gc
 import os
 import secrets
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +25,7 @@ from typing import Any
 
 from bittern.errors import FileError, InputError
 from bittern.io.addresses import is_address
+from bittern.io.files import temporary_folder
 from bittern.parallel import ONE_THREAD, VARIABLE
 from bittern.web.refusal import log
 from bittern.web.shared.calls import Line
@@ -183,19 +182,18 @@ def serving(
     """A server that answers during the block; ``more`` are fields of its :class:`Settings`."""
     is_served = is_address(place)
     own_sockets = sys.platform == "linux"
-    run = Path(tempfile.mkdtemp(prefix="bittern-serve-"))
-    settings = Settings(
-        place,
-        root=run if is_served or more.get("read_only") else _root(place),
-        run=run,
-        line=Line(_address(run), secrets.token_bytes(32)),
-        host=host,
-        port=port,
-        is_served=is_served,
-        own_sockets=own_sockets,
-        **more,
-    )
-    try:
+    with temporary_folder() as run:
+        settings = Settings(
+            place,
+            root=run if is_served or more.get("read_only") else _root(place),
+            run=run,
+            line=Line(_address(run), secrets.token_bytes(32)),
+            host=host,
+            port=port,
+            is_served=is_served,
+            own_sockets=own_sockets,
+            **more,
+        )
         with _bound(settings) as bound, _one_thread():
             settings = replace(settings, port=bound.getsockname()[1])
             _make_shared(run, workers)
@@ -205,8 +203,6 @@ def serving(
                 yield server
             finally:
                 server.end()
-    finally:
-        shutil.rmtree(run, ignore_errors=True)
 
 
 def run(server: Server) -> None:

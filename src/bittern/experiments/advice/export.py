@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 from bittern.errors import FileError
 from bittern.experiments.advice.record import Advice
 from bittern.experiments.advice.wording import name, rescored
 from bittern.hashing import Hasher
+from bittern.io.files import atomic_create
 
 MODEL, PROGRAM = "model.npz", "search.py"
 DISTANCES = {"euclidean": "l2", "cosine": "cosine"}  # of rerank
@@ -135,15 +134,9 @@ def _coding(advice: Advice) -> list[str]:
 
 
 def _write_folder(advice: Advice, folder: Path) -> None:
-    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
+    with atomic_create(folder) as made:
+        made.mkdir()
         advice.model.save(made / MODEL)
         (made / PROGRAM).write_text(program(advice), encoding="utf-8")
         (made / "advice.json").write_text(advice.to_json(indent=1) + "\n", encoding="utf-8")
         (made / "advice.txt").write_text(f"{advice}\n", encoding="utf-8")
-        made.chmod(0o755)
-        made.rename(folder)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be written ({error.strerror or error}).") from error
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
