@@ -182,7 +182,10 @@ def writer():
 
 
 def slow_write(path):
-    time.sleep(0.1 if path.name in "ab" else 1)
+    path.with_suffix(".begun").touch()
+    while path.name == "b" and not path.with_name("c.begun").exists():
+        time.sleep(0.01)
+    time.sleep(1 if path.name == "c" else 0)
     path.write_text("done")
 
 
