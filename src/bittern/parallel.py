@@ -14,8 +14,9 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 VARIABLE = "BITTERN_THREADS"
+QUICK = 512  # side of a matrix whose decompositions take less than a second
 GRACE = 3  # seconds in which a process that was told to end cleans up
 PR_SET_PDEATHSIG = 1
 Progress = Callable[[int, int], None]  # called with (done, total)
@@ -100,6 +102,25 @@ def run_blocks(
         except BaseException:
             waiting.clear()
             raise
+
+
+def interruptible(work: Callable[[], R], side: int) -> R:
+    """The result of a compiled call on matrices of this side; Ctrl-C need not wait for its end.
+
+    Long calls run in a thread, which is left behind after Ctrl-C: compiled code cannot be stopped.
+    """
+    if side <= QUICK or threading.current_thread() is not threading.main_thread():
+        return work()
+    outcome: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(run,), daemon=True).start()
+    return outcome.result()
 
 
 class ProcessEndedError(BitternError):
