@@ -705,3 +705,43 @@ def test_a_damaged_matrix_in_memory_is_refused():
     ):
         with pytest.raises(InputError, match="the sparse matrix is damaged"):
             make()
+
+
+LONG_CALL = """
+import hashlib
+from bittern.parallel import QUICK, interruptible
+
+print("begun", flush=True)
+interruptible(lambda: hashlib.pbkdf2_hmac("sha256", b"a", b"b", 2**31 - 1), QUICK + 1)
+"""
+
+
+def test_ctrl_c_does_not_wait_for_a_long_compiled_call():
+    child = subprocess.Popen(
+        [sys.executable, "-c", LONG_CALL],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    child.stdout.readline()
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    try:
+        assert b"KeyboardInterrupt" in child.communicate(timeout=seconds(2))[1]
+    finally:
+        child.kill()
+
+
+@pytest.mark.parametrize("name", ["itq", "itq-cca", "isohash"])
+def test_rotations_of_thousands_of_bits_are_such_calls(name, monkeypatch):
+    sides = []
+
+    def noted(work, side):
+        sides.append(side)
+        return work()
+
+    monkeypatch.setattr("bittern.hashing.itq.interruptible", noted)
+    monkeypatch.setattr("bittern.hashing.isohash.interruptible", noted)
+    X = np.random.default_rng(0).standard_normal((50, 8))
+    bt.hashing.HASHERS[name](8).fit(X, np.arange(50) % 3)
+    assert len(sides) > 2 and max(sides) == 8

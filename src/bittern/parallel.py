@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 VARIABLE = "BITTERN_THREADS"
+QUICK = 512  # side of a matrix whose decompositions take less than a second
 GRACE = 3  # seconds in which a process that was told to end cleans up
 PR_SET_PDEATHSIG = 1
 Progress = Callable[[int, int], None]  # called with (done, total)
@@ -102,6 +104,25 @@ def run_blocks(
         except BaseException:
             waiting.clear()
             raise
+
+
+def interruptible(work: Callable[[], R], side: int) -> R:
+    """The result of a compiled call on matrices of this side; Ctrl-C need not wait for its end.
+
+    Long calls run in a thread, which is left behind after Ctrl-C: compiled code cannot be stopped.
+    """
+    if side <= QUICK or threading.current_thread() is not threading.main_thread():
+        return work()
+    outcome: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(run,), daemon=True).start()
+    return outcome.result()
 
 
 class ProcessEndedError(BitternError):

@@ -53,6 +53,7 @@ def distance_percentiles(
     vectors = check_vectors(train_vectors, "distance_percentiles: train_vectors")
     wanted = _check_percentiles(percentiles)
     check_count(memory, "distance_percentiles: memory", least=1 << 20)
+    check_count(random_state, "distance_percentiles: random_state", least=0)
     n_pairs = len(vectors) * (len(vectors) - 1) // 2
     if n_pairs == 0:
         raise InputError("distance_percentiles: needs at least 2 training vectors, got 1.")

@@ -230,13 +230,7 @@ def check_rows(
     ``finite=False`` the caller checks for infinity and NaN.
     """
     validate = partial(validate_data, estimator, reset=reset)
-    rows = _validated(validate, X, type(estimator).__name__, sparse, finite)
-    if reset and 0 < _largest(rows) < SMALLEST:
-        raise InputError(
-            f"{type(estimator).__name__}: no number is larger than {SMALLEST:g}, so that squares "
-            "would vanish; scale the rows."
-        )
-    return rows
+    return _validated(validate, X, type(estimator).__name__, sparse, finite)
 
 
 def check_matrix(X: Any, name: str) -> Any:
@@ -271,6 +265,15 @@ def _validated(validate: Callable[..., Any], X: Any, name: str, sparse: bool, fi
             "the rows."
         )
     return rows
+
+
+def refuse_tiny(rows: Any, name: str) -> None:
+    """Raise an error for training rows so small that their squares vanish; zeros are no error."""
+    if 0 < _largest(rows) < SMALLEST:
+        raise InputError(
+            f"{name}: no number is larger than {SMALLEST:g}, so that squares would vanish; scale "
+            "the rows."
+        )
 
 
 def _largest(rows: Any) -> float:

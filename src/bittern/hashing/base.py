@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from bittern.checks import check_count, row_blocks
 from bittern.codes import MAX_BITS, BitOrder, Codes
-from bittern.data.steps import MEMORY, check_rows, is_lazy
+from bittern.data.steps import MEMORY, check_rows, is_lazy, refuse_tiny
 from bittern.errors import InputError, NotFittedError
 from bittern.extras import require
 from bittern.hashing.targets import Targets
@@ -117,7 +117,7 @@ class CodeLearner(BaseEstimator, ABC):
     @property
     def n_stored_bits(self) -> int:
         """The length of the codes: ``n_bits``, or more if they are thermometers."""
-        return self.n_bits
+        return int(self.n_bits)  # arithmetic in 8 bits would overflow
 
     @property
     def _resume_hint(self) -> str:
@@ -188,6 +188,8 @@ class Hasher(TransformerMixin, CodeLearner):
         """Learn the hash functions from training rows."""
         self._require_extras()
         rows = self._checked(X, reset=True)
+        if isinstance(rows, np.ndarray):  # not paths of images
+            refuse_tiny(rows, self._title)
         targets = self._targets(y, len(rows))
         self._check_cost(len(rows))
         self._learn_anew(lambda: self._fit(rows, targets))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from bittern.checks import Float64Array, check_count
 from bittern.hashing.base import Rows
+from bittern.hashing.itq import random_rotation
 from bittern.hashing.linear import principal_axes
 from bittern.hashing.sums import RowSums, SumHasher
 from bittern.hashing.targets import Targets
+from bittern.parallel import interruptible
 from bittern.progress import track
 
 TOLERANCE = 1e-9  # relative difference of variances that counts as 0
@@ -64,13 +67,19 @@ def lift_and_project(
     ``variances`` are the diagonal of Λ, the largest first.
     """
     a = variances.mean()
-    R = np.linalg.qr(rng.standard_normal((len(variances), len(variances))))[0]
-    Z = (R.T * variances) @ R
+    n = len(variances)
+    R = random_rotation(n, rng)
+    Z = interruptible(lambda: (R.T * variances) @ R, n)
     yield R
     for _ in track(range(n_iter), title):
         if np.abs(np.diagonal(Z) - a).max() <= TOLERANCE * a:
             break
         np.fill_diagonal(Z, a)  # the nearest in T
-        R = np.linalg.eigh(Z)[1][:, ::-1].T
-        Z = (R.T * variances) @ R  # the nearest in M
+        R, Z = interruptible(partial(_nearest_with, Z, variances), n)
         yield R
+
+
+def _nearest_with(Z: Float64Array, variances: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """R and the matrix Rᵀ Λ R that is nearest to Z, in M."""
+    R = np.linalg.eigh(Z)[1][:, ::-1].T
+    return R, (R.T * variances) @ R

@@ -11,6 +11,7 @@ from bittern.hashing.base import Rows
 from bittern.hashing.linear import principal_axes
 from bittern.hashing.sums import RowSums, SumHasher
 from bittern.hashing.targets import Targets
+from bittern.parallel import interruptible
 from bittern.progress import track
 
 
@@ -86,7 +87,7 @@ def rotations_by(
     ``product(R, before)`` gives VᵀB, a sum over rows, for the signs B of VR, and whether they
     differ from those of the rotation before, if there was one.
     """
-    R = np.linalg.qr(rng.standard_normal((n_bits, n_bits)))[0][:r]
+    R = random_rotation(n_bits, rng)[:r]
     M, _ = product(R, None)
     yield R
     for _ in track(range(n_iter), title):
@@ -99,5 +100,11 @@ def rotations_by(
 
 def nearest_orthogonal(M: Float64Array) -> Float64Array:
     """The matrix with orthonormal rows nearest to M ``(r, n_bits)``: orthogonal Procrustes."""
-    left, _, right = np.linalg.svd(M, full_matrices=False)
+    left, _, right = interruptible(lambda: np.linalg.svd(M, full_matrices=False), min(M.shape))
     return left @ right
+
+
+def random_rotation(n: int, rng: np.random.Generator) -> Float64Array:
+    """An orthogonal matrix ``(n, n)``, of a random one."""
+    drawn = rng.standard_normal((n, n))
+    return interruptible(lambda: np.linalg.qr(drawn)[0], n)

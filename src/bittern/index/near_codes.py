@@ -56,7 +56,7 @@ class NearCodes:
     def of(cls, codes: Codes, radius: int, *, n_threads: int | None = None) -> NearCodes:
         """The codes of some items."""
         check_type(codes, Codes, "groups: codes")
-        radius = check_count(radius, "groups: radius", least=0)
+        radius = min(check_count(radius, "groups: radius", least=0), codes.n_bits)
         none = cls(codes.words[:0], codes.n_bits, radius, np.empty((0, 3), np.int64))
         return none.extended(codes, n_threads=n_threads)
 

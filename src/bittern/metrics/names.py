@@ -53,12 +53,12 @@ class MetricName:
         texts = (self.metric, *self.options) if isinstance(self.options, tuple) else (None,)
         if not all(isinstance(text, str) for text in texts):
             raise InputError("MetricName: the metric must be text, and the options a tuple of it.")
-        if self.cutoff is not None and self.radius is not None:
-            raise InputError(f"'{self}': a metric has a cut-off or a radius, not both.")
         if self.cutoff is not None:
             check_count(self.cutoff, f"{self.metric!r}: the cut-off", most=MOST)
         if self.radius is not None:
             check_count(self.radius, f"{self.metric!r}: the radius", least=0, most=MOST)
+        if self.cutoff is not None and self.radius is not None:
+            raise InputError(f"'{self}': a metric has a cut-off or a radius, not both.")
 
     @classmethod
     def parse(cls, text: str) -> MetricName:

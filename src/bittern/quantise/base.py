@@ -23,7 +23,7 @@ from bittern.checks import (
     squared_lengths,
     to_unit_length,
 )
-from bittern.data.steps import MEMORY, check_rows
+from bittern.data.steps import MEMORY, check_rows, refuse_tiny
 from bittern.errors import InputError, NotFittedError
 from bittern.io.models import learned_attributes
 from bittern.progress import track
@@ -264,6 +264,8 @@ class Quantiser(TransformerMixin, BaseEstimator, ABC):
     def _rows(self, X: Any, reset: bool = False) -> Float32Array:
         """Checked rows as float32; of length 1 for cosine."""
         rows = check_rows(self, X, reset=reset, sparse=False)
+        if reset:
+            refuse_tiny(rows, self._title)
         if self.metric == "cosine":
             rows = to_unit_length(rows, self._title)
         rows = np.ascontiguousarray(rows, np.float32)

@@ -51,7 +51,8 @@ def ball_radius(
     random_state = check_count(random_state, "ball_radius: random_state", least=0)
     if neighbours >= n:
         raise InputError(
-            f"ball_radius: needs more than neighbours={neighbours} training vectors, got {n}."
+            f"ball_radius: needs more than neighbours={shown(neighbours)} training vectors, "
+            f"got {n}."
         )
     rng = np.random.default_rng(random_state)
     chosen = np.sort(rng.choice(n, min(sample, n), replace=False))
@@ -117,7 +118,8 @@ def nearest_pairs(
     k = check_count(k, "Relevance: k", most=None)
     if k > distances.n_database:
         raise InputError(
-            f"Relevance: k must be at most {distances.n_database}, the number of items, got {k}."
+            f"Relevance: k must be at most {distances.n_database}, the number of items, "
+            f"got {shown(k)}."
         )
     squares, items = [], []
     for rows, block in distances.blocks():

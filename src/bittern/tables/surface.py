@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bittern.checks import Float64Array, check_array, row_blocks
+from bittern.checks import Float64Array, check_array, check_choice, row_blocks
 from bittern.codes import Codes
-from bittern.errors import InputError
-from bittern.index.hash_tables import Tables
+from bittern.errors import InputError, shown
+from bittern.index.hash_tables import SEGMENTS, Tables
 from bittern.metrics.precision import ratio
 from bittern.parallel import Progress, run_blocks
 from bittern.relevance import Relevance
@@ -236,6 +236,7 @@ def _up_to_each(
 def _most_tables(n_bits: int, bits_per_table: int, wanted: int, segments: str) -> int:
     """The wanted number of tables, but no more than there are segments, and at least one."""
     fit = max(1, n_bits // bits_per_table)
+    check_choice(segments, "table_surface: segments", SEGMENTS)
     return min(wanted, fit) if segments == "consecutive" else wanted
 
 
@@ -245,6 +246,6 @@ def _grid(values: Any, name: str) -> NDArray[np.int64]:
     if v.ndim != 1 or not len(v) or v.dtype.kind not in "iu" or v.min() < 1:
         raise InputError(
             f"table_surface: {name} must be one or more whole numbers of at least 1, "
-            f"got {values!r}."
+            f"got {shown(values)}."
         )
     return np.unique(v).astype(np.int64)

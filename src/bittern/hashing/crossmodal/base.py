@@ -12,7 +12,7 @@ import numpy as np
 
 from bittern.checks import check_choice
 from bittern.codes import BitOrder, Codes
-from bittern.data.steps import check_matrix
+from bittern.data.steps import check_matrix, refuse_tiny
 from bittern.errors import InputError
 from bittern.hashing.base import Bits, CodeLearner, Rows, no_graph, no_logits
 from bittern.hashing.targets import Targets
@@ -44,6 +44,9 @@ class CrossModalHasher(CodeLearner):
         """Learn both hash functions from training pairs."""
         self._require_extras()
         rows = {"images": self._checked(images, "images"), "texts": self._checked(texts, "texts")}
+        for modality, part in rows.items():
+            if isinstance(part, np.ndarray):  # not paths of images, or sentences
+                refuse_tiny(part, f"{self._title}: {modality}")
         n_images, n_texts = (len(part) for part in rows.values())
         if n_images != n_texts:
             raise InputError(
