@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 NO_CACHE = "cannot cache function"  # what numba says if no folder can be written
 LONGEST = 500  # characters of a summary
+# Controls of a terminal, and marks that end a line or turn the direction of what follows.
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 COMPLETION = "_BITTERN_COMPLETE"  # the variable by which typer's completion asks
 
 
@@ -71,13 +75,13 @@ def main() -> None:
     except BitternError as error:
         _exit(_in_our_words(str(error)))
     except KeyboardInterrupt as stopped:
-        typer.echo(f"bittern: {str(stopped) or 'stopped.'}", err=True)
+        echo(f"bittern: {str(stopped) or 'stopped.'}", err=True)
         sys.exit(130)
     except MemoryError:
         _exit("not enough memory; evaluate shards of the database and add their profiles.")
     except RuntimeError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made
-            typer.echo("bittern: stopped.", err=True)
+            echo("bittern: stopped.", err=True)
             sys.exit(130)
         if NO_CACHE not in str(error):
             raise
@@ -131,7 +135,7 @@ def _help(info: TyperInfo) -> str | None:
 
 
 def _exit(sentence: str) -> None:
-    typer.echo(f"bittern: {shortened(sentence)}", err=True)
+    echo(f"bittern: {shortened(one_line(sentence))}", err=True)
     sys.exit(2)
 
 
@@ -142,7 +146,7 @@ def _options(
     ] = False,
 ) -> None:
     if version:
-        typer.echo(f"bittern {bittern.__version__}")
+        echo(f"bittern {bittern.__version__}")
         raise typer.Exit
 
 
@@ -206,8 +210,48 @@ def handle_interrupt() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stopped:
-        typer.echo(f"bittern: {str(stopped) or 'stopped.'}", err=True)
+        echo(f"bittern: {str(stopped) or 'stopped.'}", err=True)
         raise typer.Exit(130) from None
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print text to be read; names in it cannot steer the terminal."""
+    typer.echo(printable(text), err=err, nl=nl)
+
+
+def echo_data(text: str, *, nl: bool = True) -> None:
+    """Print text for programs, to the letter."""
+    typer.echo(text, nl=nl, color=True)  # or it leaves out what looks like a colour
+
+
+def echo_json(value: Any, *, indent: int | None = None) -> None:
+    """Print JSON; where the output has no sign for a letter, its number stands for it."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=indent)
+    echo_data(text)
+
+
+def printable(text: str) -> str:
+    """Text without what steers a terminal or turns the direction of what follows."""
+    return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str) -> str:
+    """Text whose ends of lines are escaped, for a sentence or a cell of a table."""
+    return text.replace("\n", "\\n").replace("\r", "\\r")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
+    cells = [[printable(one_line(cell)) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
 
 
 def parse_metrics(names: str | None) -> tuple[MetricName, ...]:
