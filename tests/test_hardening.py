@@ -1,5 +1,6 @@
 """What files, kills and odd inputs may not do: crash, hang, fool, or lose anything."""
 
+import csv
 import gzip
 import io
 import json
@@ -19,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from PIL import Image
 from processes import in_child, seconds
 
 import bittern as bt
@@ -59,6 +61,37 @@ def test_a_long_message_loses_its_middle(kind):
 def test_a_name_that_is_too_long_for_the_system_is_not_repeated_in_full(run):
     code, _, said = run("report", "x" * 100_000)
     assert code == 2 and len(said) < LONGEST + 50 and "too long" in said
+
+
+EVIL = "x\x1b[31m\x1b]0;title\x07\u202e\n2  0  forged"
+
+
+def test_names_cannot_steer_the_terminal_or_forge_a_line(tmp_path, run, monkeypatch):
+    code, _, said = run("report", EVIL)
+    assert code == 2 and said.startswith(
+        r"bittern: x\x1b[31m\x1b]0;title\x07\u202e\n2  0  forged: "
+    )
+    names = np.array([EVIL, "café"] * 10)
+    write_arrays(tmp_path / "c.npz", {"words": CODES.words, "n_bits": 64, "paths": names})
+    place = tmp_path / "c.bittern"
+    assert run("index", "create", place, "--from", tmp_path / "c.npz")[0] == 0
+    _, table, _ = run("search", place, "--row", 0, "-k", 3, "--columns", "path")
+    assert len(table.splitlines()) == 4 and r"x\x1b[31m\x1b]0;title\x07\u202e" in table
+    assert not set(table) & set("\x1b\x07\u202e")
+    for encoding in ("utf-8", "ascii"):  # data for programs are whole on every terminal
+        monkeypatch.setenv("PYTHONIOENCODING", encoding)
+        words = (sys.executable, "-m", "bittern", "search", place, "--row", "0", "--format", "json")
+        done = subprocess.run(words, capture_output=True, encoding=encoding, check=True)
+        assert {hit["path"] for hit in json.loads(done.stdout)} == {EVIL, "café"}
+
+
+def test_csv_keeps_every_character_of_a_name(tmp_path, run):
+    for name in ("a.png", "a\x1b[31m.png"):
+        Image.fromarray(np.arange(192, dtype=np.uint8).reshape(8, 8, 3)).save(tmp_path / name)
+    code, out, _ = run("duplicates", tmp_path, "--format", "csv")
+    assert code == 0
+    names = {row["name"] for row in csv.DictReader(io.StringIO(out))}
+    assert names == {"a.png", "a\x1b[31m.png"}
 
 
 # Odd rows.

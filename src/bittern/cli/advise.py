@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import VectorMetric, app, check_outputs, handle_interrupt, whole
+from bittern.cli.app import (
+    VectorMetric,
+    app,
+    check_outputs,
+    echo,
+    echo_data,
+    handle_interrupt,
+    whole,
+)
 from bittern.cli.fit import Key
 from bittern.errors import InputError
 from bittern.progress import Bar
@@ -161,7 +168,10 @@ def advise(
             progress=progress,
         )
     is_table = format is AdviceFormat.table
-    echo(advice.text(every=every) if is_table else advice.to_json(indent=1))
+    if is_table:
+        echo(advice.text(every=every))
+    else:
+        echo_data(advice.to_json(indent=1))
     lines = []
     if plot is not None:
         draw_advice(plot, advice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from typer.main import get_command_name
 from typer.models import CommandInfo, TyperInfo
 
 import bittern
-from bittern.errors import BitternError, FileError, InputError, shortened
+from bittern.errors import BitternError, FileError, InputError, printable, shortened
 
 if TYPE_CHECKING:
     from bittern.metrics import MetricName
@@ -80,7 +81,7 @@ def main() -> None:
 
 
 def _stop(said: str = "") -> None:
-    typer.echo(f"bittern: {said or 'stopped.'}", err=True)
+    echo(f"bittern: {said or 'stopped.'}", err=True)
     sys.exit(130)
 
 
@@ -150,7 +151,7 @@ def _help(info: TyperInfo) -> str | None:
 
 
 def _exit(sentence: str) -> None:
-    typer.echo(f"bittern: {shortened(sentence)}", err=True)
+    echo(f"bittern: {shortened(sentence)}", err=True)
     sys.exit(2)
 
 
@@ -161,7 +162,7 @@ def _options(
     ] = False,
 ) -> None:
     if version:
-        typer.echo(f"bittern {bittern.__version__}")
+        echo(f"bittern {bittern.__version__}")
         raise typer.Exit
 
 
@@ -225,8 +226,38 @@ def handle_interrupt() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stopped:
-        typer.echo(f"bittern: {str(stopped) or 'stopped.'}", err=True)
+        echo(f"bittern: {str(stopped) or 'stopped.'}", err=True)
         raise typer.Exit(130) from None
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print text to be read; names in it cannot steer the terminal."""
+    typer.echo("\n".join(map(printable, text.split("\n"))), err=err, nl=nl)
+
+
+def echo_data(text: str, *, nl: bool = True) -> None:
+    """Print text for programs, to the letter."""
+    typer.echo(text, nl=nl, color=True)  # or it leaves out what looks like a colour
+
+
+def echo_json(value: Any, *, indent: int | None = None) -> None:
+    """Print JSON; where the output has no sign for a letter, its number stands for it."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=indent)
+    echo_data(text)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
 
 
 def parse_metrics(names: str | None) -> tuple[MetricName, ...]:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import BitOrder, Layout, VectorMetric, app, handle_interrupt
+from bittern.cli.app import (
+    BitOrder,
+    Layout,
+    VectorMetric,
+    app,
+    echo,
+    echo_data,
+    echo_json,
+    handle_interrupt,
+)
 from bittern.cli.evaluated_files import CodeOptions
 from bittern.cli.fit import Key
 from bittern.cli.sharded import Dask, Processes, executor_for
@@ -123,7 +130,7 @@ def audit(
             metric=None if metric is None else metric.value,
             executor=executor,
         )
-    echo(_shown(audited, format, worst))
+    _show(audited, format, worst)
     if fail_under is not None and not audited.means["recall"] >= fail_under:
         raise typer.Exit(1)
 
@@ -159,21 +166,21 @@ def _database(
     return _read(path, options, metric, key)
 
 
-def _shown(audited: Audit, format: AuditFormat, worst: int) -> str:
+def _show(audited: Audit, format: AuditFormat, worst: int) -> None:
     if format is AuditFormat.json:
-        listed = {**audited.to_dict(), "worst": audited.rows(audited.worst(worst))}
-        return json.dumps(listed, ensure_ascii=False, indent=1)
-    if format is AuditFormat.csv:
+        echo_json({**audited.to_dict(), "worst": audited.rows(audited.worst(worst))}, indent=1)
+    elif format is AuditFormat.csv:
         text = io.StringIO()
         rows = audited.rows()
         writer = csv.DictWriter(text, rows[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        return text.getvalue().removesuffix("\n")
-    lines = [*audited.sentences(), "", *_summary(audited)]
-    if len(chosen := audited.worst(worst)):
-        lines += ["", "Queries with the least recall:", *_table(audited.rows(chosen))]
-    return "\n".join(lines)
+        echo_data(text.getvalue(), nl=False)
+    else:
+        lines = [*audited.sentences(), "", *_summary(audited)]
+        if len(chosen := audited.worst(worst)):
+            lines += ["", "Queries with the least recall:", *_table(audited.rows(chosen))]
+        echo("\n".join(lines))
 
 
 def _summary(audited: Audit) -> list[str]:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, check_outputs, handle_interrupt
+from bittern.cli.app import (
+    aligned,
+    app,
+    check_outputs,
+    echo,
+    echo_data,
+    echo_json,
+    handle_interrupt,
+)
 from bittern.cli.features import OnBroken, OnError
 from bittern.cli.sharded import Dask, Processes, executor_for
-from bittern.errors import InputError
+from bittern.errors import InputError, printable
 
 if TYPE_CHECKING:
     from bittern.store.duplicates import Duplicates, Leaks
@@ -197,9 +203,9 @@ def _show(found: Duplicates | Leaks, format: DuplicateFormat) -> None:
 
     rows = _leak_rows(found) if isinstance(found, Leaks) else _group_rows(found)
     if format is DuplicateFormat.json:
-        echo(json.dumps(rows, ensure_ascii=False))
+        echo_json(rows)
     elif format is DuplicateFormat.csv:
-        echo(_csv(rows, _COLUMNS[isinstance(found, Leaks)]), nl=False)
+        echo_data(_csv(rows, _COLUMNS[isinstance(found, Leaks)]), nl=False)
     else:
         from bittern.report.duplicates_page import summary
 
@@ -208,7 +214,7 @@ def _show(found: Duplicates | Leaks, format: DuplicateFormat) -> None:
         n = len(found.skipped)
         echo(f"Skipped {n:,} image{'' if n == 1 else 's'}:", err=True)
         for reason in found.skipped[:MOST_SHOWN]:
-            echo(f"  {reason}", err=True)
+            echo(f"  {printable(reason)}", err=True)
 
 
 _COLUMNS = {
@@ -263,11 +269,7 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
         if not key.endswith("file") and any(row[key] is not None for row in rows)
     ]
     lines = [keys, *([_cell(key, row[key]) for key in keys] for row in rows)] if rows else []
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
+    return aligned(lines)
 
 
 def _cell(key: str, value: Any) -> str:

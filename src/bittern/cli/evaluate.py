@@ -20,6 +20,8 @@ from bittern.cli.app import (
     app,
     check_outputs,
     check_overwriting,
+    echo,
+    echo_data,
     parse_metrics,
 )
 from bittern.cli.evaluated_files import (
@@ -232,7 +234,8 @@ class Outputs:
             write_text(self.latex, scores.to_latex())
         if self.plot is not None:
             _draw(self.plot, profiles)
-        typer.echo(FORMATS[self.format](scores).rstrip("\n"))
+        show = echo if self.format is Format.table else echo_data
+        show(FORMATS[self.format](scores).rstrip("\n"))
 
 
 def _check_source(given: list[bool], qrels: Path | None, metrics: tuple[MetricName, ...]) -> None:

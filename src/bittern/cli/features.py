@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, handle_interrupt
-from bittern.errors import InputError
+from bittern.cli.app import app, echo, handle_interrupt
+from bittern.errors import InputError, printable
 
 if TYPE_CHECKING:
     from bittern.features import Extracted
@@ -104,7 +103,7 @@ def _summary(found: Extracted, path: Path) -> str:
         lines.append(f"Fitted on {len(found.fitted_on):,} of these images, drawn at random.")
     if found.skipped:
         lines.append(f"Skipped {len(found.skipped):,} image{'s' * (len(found.skipped) > 1)}:")
-        lines += [f"  {reason}" for reason in list(found.skipped.values())[:MOST_SHOWN]]
+        lines += [f"  {printable(reason)}" for reason in list(found.skipped.values())[:MOST_SHOWN]]
         left = len(found.skipped) - MOST_SHOWN
         lines += [f"  and {left:,} more, listed in the file."] if left > 0 else []
     return "\n".join(lines)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import echo
 
-from bittern.cli.app import Format, app, check_outputs, parse_metrics
+from bittern.cli.app import Format, app, check_outputs, echo, echo_data, parse_metrics
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,7 +64,8 @@ def fuse(
     if output is not None:
         write_run(fused.run, output, tag=method)
     if scores:
-        echo(FORMATS[format](scores).rstrip("\n"))
+        show = echo if format is Format.table else echo_data
+        show(FORMATS[format](scores).rstrip("\n"))
     if format is Format.table:
         echo(("\n" if scores else "") + _summary(method, runs, fused))
 

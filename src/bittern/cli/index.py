@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import BitOrder, Layout, app, check_outputs, handle_interrupt
+from bittern.cli.app import BitOrder, Layout, app, check_outputs, echo, handle_interrupt
 from bittern.cli.exchange import write_items
 from bittern.cli.features import OnBroken, OnError
 from bittern.cli.fit import Key
@@ -25,7 +24,7 @@ from bittern.cli.sync import (
     summary_of,
     sync_index,
 )
-from bittern.errors import InputError
+from bittern.errors import InputError, printable
 
 if TYPE_CHECKING:
     from bittern.store import Items
@@ -219,7 +218,7 @@ def index_info(name: Place) -> None:
     with store.open(name, read_only=True) as collection:
         facts = collection.info()
     width = max(map(len, facts))
-    echo("\n".join(f"{fact:<{width}}  {_shown(value)}" for fact, value in facts.items()))
+    echo("\n".join(f"{fact:<{width}}  {printable(_shown(value))}" for fact, value in facts.items()))
 
 
 @index.command("export")

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, handle_interrupt
+from bittern.cli.app import app, echo, handle_interrupt
 from bittern.cli.report import PAGE, write_reports
 from bittern.cli.sharded import executor_for
-from bittern.errors import InputError
+from bittern.errors import InputError, printable
 
 if TYPE_CHECKING:
     from bittern.experiments import Cell, Protocol, Records
@@ -141,7 +140,7 @@ def summary(records: Records, folder: Path) -> str:
     else:
         lines = [choices_to_text(records) if records.trials else "Nothing was measured."]
     for name, reason in (records.failures or {}).items():
-        lines.append(f"failed: {name}: {reason}")
+        lines.append(f"failed: {name}: {printable(reason)}")
     page = folder / PAGE
     if page.exists():
         lines.append(f"\nThe page is {page}.")
@@ -279,7 +278,7 @@ class LiveView:
         return lines
 
     def _print(self, sentence: str, style: str) -> None:
-        line = f"{self._n_done}/{self._n_cells} {sentence}"
+        line = f"{self._n_done}/{self._n_cells} {printable(sentence)}"
         self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def _stop(self) -> None:
@@ -315,4 +314,6 @@ class LiveView:
         from rich.console import Group
         from rich.text import Text
 
-        return Group(self._bar, *(Text(line, style="dim") for line in self.best_so_far()))
+        return Group(
+            self._bar, *(Text(printable(line), style="dim") for line in self.best_so_far())
+        )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import CodeLayout, Layout, app, handle_interrupt
+from bittern.cli.app import CodeLayout, Layout, aligned, app, echo, echo_json, handle_interrupt
 from bittern.cli.fit import Key
 from bittern.cli.index import Where
 from bittern.cli.sharded import Dask, Processes, executor_for, search_shards
@@ -91,7 +89,7 @@ def search(
         asked_for = _queries(Path(name), code_layout, row)
         with handle_interrupt(), executor_for(processes, dask) as executor:
             rows = search_shards(asked_for, _shards(shards), k, radius, executor)
-        echo(_shown(rows, row, columns, format))
+        _show_rows(rows, row, columns, format)
         return
     if processes is not None or dask is not None:
         raise InputError("search: --processes and --dask are for --shards.")
@@ -114,7 +112,10 @@ def search(
         asked: list[Path | None] = [*(image or ())]
         if row is not None and vectors is None and codes is None:
             asked = [queries.image_file(collection.get([row]).metadata[0], collection.folder)]
-    echo(_table(found, shown) if format is SearchFormat.table else _json(found))
+    if format is SearchFormat.table:
+        echo(_table(found, shown))
+    else:
+        echo_json(_listed(found))
     if montage is not None:
         from bittern.store.montage import draw_montage
 
@@ -149,10 +150,10 @@ def _queries(path: Path, layout: CodeLayout | None, row: int | None) -> Codes:
     return codes[row : row + 1]
 
 
-def _shown(
+def _show_rows(
     rows: list[dict[str, Any]], row: int | None, columns: str | None, format: SearchFormat
-) -> str:
-    """The hits of a sharded database as a table or JSON; the query is named if there are many."""
+) -> None:
+    """Show the hits of a sharded database; the query is named if there are many."""
     keys = ["id", "distance"] if row is not None else ["query", "id", "distance"]
     more = ["label"] if rows and "label" in rows[0] else []
     wanted = more if columns is None else [name.strip() for name in columns.split(",")]
@@ -162,8 +163,10 @@ def _shown(
     keys += wanted
     listed = [{key: one[key] for key in keys} for one in rows]
     if format is SearchFormat.json:
-        return json.dumps(listed, ensure_ascii=False)
-    return _aligned([keys, *([str(value) for value in one.values()] for one in listed)])
+        echo_json(listed)
+    else:
+        cells = ([str(value) for value in one.values()] for one in listed)
+        echo("\n".join(aligned([keys, *cells])))
 
 
 def _check_files(row: int | None, vectors: Path | None, codes: Path | None) -> None:
@@ -211,26 +214,17 @@ def _table(found: Matches, columns: list[str] | None) -> str:
         shown = str(value) if found.is_distance else f"{value:.3g}"
         known = (" / ".join(str(metadata.get(key, "")).splitlines()) for key in keys)
         lines.append([str(id_), shown, *known])
-    return _aligned(lines)
+    return "\n".join(aligned(lines))
 
 
-def _aligned(lines: list[list[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
-
-
-def _json(found: Matches) -> str:
+def _listed(found: Matches) -> list[dict[str, Any]]:
     """A list of objects; ``file`` is where the image is now."""
     name = _value_name(found)
     rows = zip(found.ids.tolist(), found.values.tolist(), found.metadata, found.files, strict=True)
-    listed = [
+    return [
         {"id": i, name: value, **known} | ({} if file is None else {"file": str(file)})
         for i, value, known, file in rows
     ]
-    return json.dumps(listed, ensure_ascii=False)
 
 
 def _value_name(found: Matches) -> str:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import echo
 
-from bittern.cli.app import check_outputs, handle_interrupt
+from bittern.cli.app import check_outputs, echo, handle_interrupt
 from bittern.cli.features import MOST_SHOWN, OnError
+from bittern.errors import printable
 
 if TYPE_CHECKING:
     from bittern.store.comparing import Changes
@@ -125,7 +125,7 @@ def show_left_out(left_out: Iterable[LeftOut], path: Path | None) -> None:
         echo(f"{len(some):,} {_plural(kind) if len(some) > 1 else kind}:", err=True)
         for one in some[:MOST_SHOWN]:
             shown = one.reason if one.name in one.reason else f"{one.name}: {one.reason}"
-            echo(f"  {_one_line(shown)}", err=True)
+            echo(f"  {printable(shown)}", err=True)
         if len(some) > MOST_SHOWN:
             where = "--skipped FILE.csv lists all" if path is None else f"{path} lists all"
             echo(f"  and {len(some) - MOST_SHOWN:,} more; {where}.", err=True)
@@ -134,7 +134,7 @@ def show_left_out(left_out: Iterable[LeftOut], path: Path | None) -> None:
 def _list_changes(done: Changes) -> list[str]:
     """A line for each image: + added, ~ changed, - removed."""
     signs = (("+", done.added), ("~", (*done.encoded, *done.described)), ("-", done.removed))
-    return [f"{sign} {_one_line(name)}" for sign, names in signs for name in names]
+    return [f"{sign} {printable(name)}" for sign, names in signs for name in names]
 
 
 def _write_csv(path: Path, left_out: list[LeftOut]) -> None:
@@ -150,7 +150,3 @@ def _write_csv(path: Path, left_out: list[LeftOut]) -> None:
 def _plural(kind: str) -> str:
     first, _, rest = kind.partition(" ")
     return f"{first}s {rest}".replace("that is not an image", "that are not images")
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\n", "\\n").replace("\r", "\\r")
