@@ -589,7 +589,7 @@ def test_the_help_names_every_metric_and_option():
         (("--qrels", "qrels.txt"), ["--run and --qrels go together"]),
         ((*PAIR, "--run", "run.txt", "--qrels", "qrels.txt"), ["give files of codes"]),
         (("--run", "none.txt", "--qrels", "qrels.txt"), ["none.txt", "no such file"]),
-        (("--run", "run.txt", "--qrels", "."), ["Is a directory"]),
+        (("--run", "run.txt", "--qrels", "."), ["is a folder"]),
         (("--run", "qrels.txt", "--qrels", "run.txt"), ["qrels.txt, line 1", "6 columns"]),
         (("--run", "run.txt", "--qrels", "qrels.txt", "--bits", 8), ["--bits is for codes"]),
         (("--run", "run.txt", "--qrels", "qrels.txt", "--signed"), ["--signed is for codes"]),
