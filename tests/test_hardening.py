@@ -36,7 +36,7 @@ from bittern.io.exchange import TARGETS
 from bittern.io.exchange import read as read_items
 from bittern.io.files import temporary_folder
 from bittern.io.kinds import describe
-from bittern.io.npz import stored_arrays, write_arrays
+from bittern.io.npz import load_arrays, stored_arrays, write_arrays
 from bittern.io.sparse import read_sparse
 from bittern.io.toml import parse_change
 from bittern.io.trec import read_qrels, read_run
@@ -352,6 +352,86 @@ def test_postscript_is_not_run(tmp_path, monkeypatch):
         bt.FileError, match=r"image\.png: .*PostScript, a program, which is not run"
     ):
         read_image(path)
+
+
+# Files that promise more than they hold.
+
+TENSORS = {
+    "one number repeated": (
+        lambda t: t.zeros(1).expand(10**6, 10**6),
+        "claims 4000000000000 bytes",
+    ),
+    "a nearly empty matrix": (
+        lambda t: t.sparse_coo_tensor([[0], [0]], t.ones(1), (10**6, 10**6)),
+        "claims 4000000000000 bytes",
+    ),
+    "numbers that NumPy lacks": (
+        lambda t: t.rand(4, 4).to(t.float8_e4m3fn),
+        "is of a kind that NumPy lacks",
+    ),
+    "no numbers": (lambda t: t.empty(4, 4, device="meta"), "is of a kind that NumPy lacks"),
+    "quantised": (
+        lambda t: t.quantize_per_tensor(t.rand(4, 4), 0.1, 0, t.quint8),
+        "is of a kind that NumPy lacks",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's, about the kinds it will no longer have
+@pytest.mark.parametrize("name", TENSORS)
+def test_odd_tensors_get_one_sentence(tmp_path, name):
+    torch = pytest.importorskip("torch")
+    make, says = TENSORS[name]
+    torch.save(make(torch), tmp_path / "a.pt")
+    with pytest.raises(bt.FileError, match=says):
+        inputs.read_vectors(tmp_path / "a.pt")
+
+
+def test_conjugated_and_negated_tensors_are_read(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save({"vectors": torch._neg_view(torch.ones(3, 2))}, tmp_path / "a.pt")
+    np.testing.assert_array_equal(inputs.read_vectors(tmp_path / "a.pt")[:], -np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a,b\n" + "x" * 200_000 + ",1\n", "not a readable CSV file .field larger"),
+        ("x" * 200_000 + ",b\n1,2\n", "not a readable CSV file .field larger"),
+        ("x0,x1,t\n" + "1,2,a\n" * 9_000 + "1,2," + "y" * 99_000, "a text of 99,000 characters"),
+    ],
+)
+def test_cells_that_are_too_long_get_one_sentence(tmp_path, text, says):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(bt.FileError, match=says):
+        inputs.read_vectors(tmp_path / "a.csv")
+
+
+def test_one_long_label_takes_no_memory_for_the_others(tmp_path):
+    (tmp_path / "a.txt").write_text("cat\n" * 90_000 + "y" * 9_000)  # 3 GB as an array
+    with pytest.raises(bt.FileError, match="a text of 9,000 characters, too long for a name"):
+        inputs.read_labels(tmp_path / "a.txt")
+
+
+def test_a_file_of_many_arrays_is_opened_once(tmp_path, monkeypatch):
+    write_arrays(tmp_path / "a.npz", {f"a{i}": np.arange(i) for i in range(200)})
+    opened = []
+    monkeypatch.setattr(
+        zipfile.ZipFile, "_RealGetContents", counted(zipfile.ZipFile._RealGetContents, opened)
+    )
+    found = load_arrays(tmp_path / "a.npz")
+    assert [len(found[f"a{i}"]) for i in range(200)] == list(range(200))
+    assert 0 < len(opened) < 5  # each reads the whole directory
+
+
+def counted(method, calls):
+    """The method, which is also noted in a list whenever it is called."""
+
+    def noting(*arguments):
+        calls.append(arguments)
+        return method(*arguments)
+
+    return noting
 
 
 # Left-overs of killed processes.

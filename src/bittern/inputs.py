@@ -37,6 +37,7 @@ from bittern.io.kinds import (
 )
 from bittern.io.npz import stored_array, to_native
 from bittern.io.sparse import holds_sparse, read_sparse
+from bittern.io.text import as_strings
 
 CODES = ("words", "codes", "bits", "packed", "bytes", "octets")
 TAGS = ("tags",)
@@ -369,7 +370,7 @@ def _text_labels(text: bytes, path: str | os.PathLike[str]) -> NDArray[Any]:
         raise FileError(
             f"{path}: line {lines.index('') + 1} is blank; every line must have a label."
         )
-    labels = np.array(lines)
+    labels = as_strings(lines, path)
     if not all(map(INTEGER.fullmatch, lines)):  # NumPy would read 1_10 and 11_0 as one number
         return labels
     try:

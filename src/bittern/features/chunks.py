@@ -24,7 +24,7 @@ from bittern.features.base import Feature, to_image
 from bittern.io.cache import fingerprint_of
 from bittern.io.files import make_folder
 from bittern.io.models import learned_attributes
-from bittern.io.npz import stored_arrays, write_arrays
+from bittern.io.npz import load_arrays, stored_arrays, write_arrays
 from bittern.parallel import ProcessEndedError, run_tasks
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class Part:
     @classmethod
     def load(cls, target: Path) -> Part:
         """Read it; FileError if it is missing or damaged."""
-        arrays = {name: stored.load() for name, stored in stored_arrays(target).items()}
+        arrays = load_arrays(target)
         try:
             paths, skipped, reasons = (
                 arrays.pop(name).tolist() for name in ("paths", "skipped", "reasons")

@@ -14,7 +14,7 @@ from bittern.errors import FileError, InputError
 from bittern.features.base import Feature, ImagePaths, to_image
 from bittern.features.chunks import Parts, feature_key
 from bittern.io.models import learned_attributes
-from bittern.io.npz import stored_arrays, write_arrays
+from bittern.io.npz import load_arrays, write_arrays
 from bittern.progress import track
 
 
@@ -79,7 +79,7 @@ def _fitted(feature: Feature, root: Path, paths: Sequence[str], place: Path) -> 
     """A copy of the feature with its stored state, or newly fitted and stored."""
     copy = clone(feature)
     try:
-        state = {name: array.load() for name, array in stored_arrays(place).items()}
+        state = load_arrays(place)
     except FileError:  # missing or damaged
         copy.fit([root / path for path in paths])
         learned = learned_attributes(copy)

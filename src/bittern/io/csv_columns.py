@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bittern.errors import FileError
-from bittern.io.files import existing_file
+from bittern.io.files import existing_file, reading
+from bittern.io.text import as_strings
 
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(nan|inf)\s*", re.I)
 EXACT = 1 << 53  # whole numbers below this are exact in float64
@@ -25,6 +26,11 @@ def read_columns(path: Path) -> dict[str, NDArray[Any]]:
     semicolons.  Columns are numbers if every cell is one, with NaN for empty cells; else text.
     """
     source = existing_file(path)
+    with reading(source, "CSV file"):  # csv limits the length of a cell
+        return _columns(source)
+
+
+def _columns(source: Path) -> dict[str, NDArray[Any]]:
     lines = _text(source).splitlines()
     if not any(line.strip() for line in lines):
         raise FileError(f"{source}: has no rows.")
@@ -98,14 +104,15 @@ def _mixed(
         rows += [cells] if cells else []
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     different = _different(source, names)
-    return {name: cells_to_column(cells) for name, cells in zip(different, columns, strict=True)}
+    pairs = zip(different, columns, strict=True)
+    return {name: cells_to_column(cells, source) for name, cells in pairs}
 
 
-def cells_to_column(cells: tuple[str, ...]) -> NDArray[Any]:
+def cells_to_column(cells: tuple[str, ...], path: Path) -> NDArray[Any]:
     """Numbers if every cell is one, with NaN for empty cells; else text."""
     if all(not cell.strip() or NUMBER.fullmatch(cell) for cell in cells):
         return _whole(np.array([float(cell) if cell.strip() else np.nan for cell in cells]))
-    return np.array([cell.strip() for cell in cells])
+    return as_strings([cell.strip() for cell in cells], path)
 
 
 def _different(source: Path, names: list[str]) -> list[str]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bittern.errors import FileError, InputError, UnknownNameError
 from bittern.io.files import check_version, existing_file, reading
-from bittern.io.npz import stored_arrays, write_arrays
+from bittern.io.npz import load_arrays, stored_arrays, write_arrays
 from bittern.registry import Registry
 
 PLAIN = (bool, int, float, str, type(None))
@@ -51,13 +51,12 @@ class ModelFormat:
         """Read what :meth:`save` wrote; the file is checked, and none of it is run."""
         source = existing_file(path)
         with reading(source, self._noun):
-            stored = stored_arrays(source)
-            if self.head not in stored:
+            if self.head not in stored_arrays(source):
                 raise FileError(f"{source}: is not a saved {self._noun}.")
-            head = json.loads(stored[self.head].load().tobytes())
+            arrays = load_arrays(source)
+            head = json.loads(arrays.pop(self.head).tobytes())
             if not isinstance(head, dict):
                 raise FileError(f"{source}: is not a saved {self._noun}.")
-            arrays = {name: array.load() for name, array in stored.items() if name != self.head}
             if odd := [name for name, array in arrays.items() if array.dtype.kind not in KINDS]:
                 raise ValueError(f"the array {odd[0]!r} holds neither numbers nor text")
             return self._decoded(self._unwrapped(head, source), arrays)

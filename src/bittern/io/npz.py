@@ -58,7 +58,12 @@ class StoredArray:
         if self.member is None:
             with reading(self.path, ".npy file"), self.path.open("rb") as stream:
                 return self._sound(npy.read_array(stream, allow_pickle=False))
-        with _member(self.path, self.member) as stream:
+        with _archive(self.path) as archive:
+            return self.load_from(archive)
+
+    def load_from(self, archive: zipfile.ZipFile) -> NDArray[Any]:
+        """The array in memory, from its archive, which is open."""
+        with reading(self.path, ".npz file"), archive.open(self.member or "") as stream:
             return self._sound(npy.read_array(stream, allow_pickle=False))
 
     def map(self, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
@@ -83,7 +88,11 @@ def stored_arrays(path: str | os.PathLike[str]) -> dict[str, StoredArray]:
     """The arrays of an ``.npy`` or ``.npz`` file by name; none is read, each header is checked."""
     source = existing_file(path)
     members = _members(source)
-    arrays = [_in_file(source)] if members is None else [_in_zip(source, m) for m in members]
+    if members is None:
+        arrays = [_in_file(source)]
+    else:
+        with _archive(source) as archive:
+            arrays = [_in_zip(source, archive, member) for member in members]
     if len({array.name for array in arrays}) < len(arrays):
         raise FileError(f"{source}: has two arrays of the same name.")
     return {array.name: array for array in arrays}
@@ -104,7 +113,17 @@ def stored_array(path: str | os.PathLike[str], name: str) -> StoredArray:
     found = [member for member in members if _name(member) == name]
     if len(found) != 1:
         raise FileError(f"{source}: has {len(found)} arrays called '{name}'.")
-    return _in_zip(source, found[0])
+    with _archive(source) as archive:
+        return _in_zip(source, archive, found[0])
+
+
+def load_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """All arrays of an ``.npz`` file in memory, checksums verified; it is opened once for all."""
+    stored = stored_arrays(path)
+    if any(array.member is None for array in stored.values()):
+        return {name: array.load() for name, array in stored.items()}
+    with _archive(Path(path)) as archive:
+        return {name: array.load_from(archive) for name, array in stored.items()}
 
 
 def read_arrays(
@@ -226,9 +245,9 @@ def _in_file(source: Path) -> StoredArray:
     return StoredArray(source, source.stem, shape, dtype, fortran, start)
 
 
-def _in_zip(source: Path, info: zipfile.ZipInfo) -> StoredArray:
+def _in_zip(source: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> StoredArray:
     name = _name(info)
-    with _member(source, info.filename) as stream:
+    with reading(source, ".npz file"), archive.open(info.filename) as stream:
         shape, fortran, dtype, start = _header(source, name, stream)
     promised = _n_bytes(shape, dtype)
     if promised != info.file_size - start:
@@ -267,13 +286,9 @@ def _n_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 
 
 @contextmanager
-def _member(source: Path, name: str) -> Iterator[IO[bytes]]:
-    with (
-        reading(source, ".npz file"),
-        zipfile.ZipFile(source) as archive,
-        archive.open(name) as stream,
-    ):
-        yield stream
+def _archive(source: Path) -> Iterator[zipfile.ZipFile]:
+    with reading(source, ".npz file"), zipfile.ZipFile(source) as archive:
+        yield archive
 
 
 def _data_offset(source: Path, info: zipfile.ZipInfo) -> int:

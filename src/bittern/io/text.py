@@ -6,7 +6,8 @@ and the result.  Any ASCII white space separates columns; blank lines are skippe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -34,11 +35,16 @@ def read_lines(path: Path) -> NDArray[np.str_]:
         text = content.decode("latin-1")
     if "\0" in text:
         raise FileError(f"{path}: is not text; it contains a NUL.")
-    lines = text.rstrip().split("\n")
-    longest = max(map(len, lines))
-    if longest * len(lines) > 16 * len(text) + _LINE_BYTES:
-        raise FileError(f"{path}: has a line of {longest:,} characters, too long for a name.")
-    return np.strings.strip(np.array(lines)) if lines != [""] else np.empty(0, np.str_)
+    lines = [line.strip() for line in text.rstrip().split("\n")]
+    return as_strings(lines, path) if lines != [""] else np.empty(0, np.str_)
+
+
+def as_strings(texts: Sequence[str], path: str | os.PathLike[str]) -> NDArray[np.str_]:
+    """Texts of a file as an array, in which each takes as much memory as the longest."""
+    longest = max(map(len, texts), default=0)
+    if longest * len(texts) > 16 * sum(map(len, texts)) + _LINE_BYTES:
+        raise FileError(f"{path}: has a text of {longest:,} characters, too long for a name.")
+    return np.array(texts, np.str_)
 
 
 def read_bits(path: Path, n_columns: int, n_rows: int) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bittern.errors import FileError
 from bittern.extras import import_extra
-from bittern.io.files import existing_file
+from bittern.io.files import existing_file, refuse_excess
 
 
 def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
@@ -34,17 +34,29 @@ def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
     elif isinstance(content, list | tuple):
         content = dict(enumerate(content))
     tensors = content if isinstance(content, Mapping) else {}
-    found = {str(n): _to_array(t) for n, t in tensors.items() if isinstance(t, torch.Tensor)}
+    found = {
+        str(n): _to_array(source, str(n), t)
+        for n, t in tensors.items()
+        if isinstance(t, torch.Tensor)
+    }
     if not found:
         raise FileError(f"{source}: is a PyTorch file without tensors; save the tensor itself.")
     return found
 
 
-def _to_array(tensor: Any) -> NDArray[Any]:
+def _to_array(source: Path, name: str, tensor: Any) -> NDArray[Any]:
     """A tensor as an array; bfloat16, which NumPy lacks, becomes float32."""
     import torch
 
-    dense = tensor if tensor.layout is torch.strided else tensor.to_dense()
-    plain = dense.detach().float() if dense.dtype == torch.bfloat16 else dense.detach()
-    found: NDArray[Any] = plain.numpy()
+    try:
+        promised = tensor.numel() * tensor.element_size()
+        refuse_excess(source, promised, source.stat().st_size, f"the tensor '{name}'")
+        dense = tensor if tensor.layout is torch.strided else tensor.to_dense()
+        plain = dense.detach().resolve_conj().resolve_neg()
+        found: NDArray[Any] = (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+    except (RuntimeError, TypeError):  # it is quantised, nested, or of a type that NumPy lacks
+        raise FileError(
+            f"{source}: the tensor '{name}' is of a kind that NumPy lacks; save dense numbers, "
+            "with tensor.float()."
+        ) from None
     return found

@@ -15,7 +15,7 @@ from bittern.checks import check_type, chosen_queries
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.io.files import check_path, existing_file, reading
-from bittern.io.npz import stored_arrays, write_arrays
+from bittern.io.npz import load_arrays, write_arrays
 from bittern.io.trec import Qrels, Run, read_qrels, read_run
 from bittern.parallel import Progress
 from bittern.profile.counting import count_codes
@@ -167,7 +167,7 @@ class TieProfile:
     def load(cls, path: str | os.PathLike[str]) -> TieProfile:
         """Read what :meth:`save` wrote."""
         source = existing_file(path)
-        arrays: dict[str, Any] = {n: array.load() for n, array in stored_arrays(source).items()}
+        arrays: dict[str, Any] = load_arrays(source)
         fields = {n: a for n, a in arrays.items() if not n.startswith(TREC)}
         trec = {n.removeprefix(TREC): a for n, a in arrays.items() if n.startswith(TREC)}
         if "is_compact" not in fields or "counts" not in fields:

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from bittern.errors import BitternError, FileError
 from bittern.extras import import_extra
-from bittern.io.files import existing_file, reason_of, temporary_folder
+from bittern.io.files import atomic_write, existing_file, reason_of, temporary_folder
 from bittern.io.leftovers import own_mark
 from bittern.store import soundness
 
@@ -165,7 +165,8 @@ class DuckFile:
             file = self._scratch / "export.parquet"
             with self._lock, self._duckdb_errors("cannot be exported"):
                 self._connection.execute(f"COPY ({select}) TO {quoted(str(file))} (FORMAT parquet)")
-            shutil.move(file, target)
+            with atomic_write(target) as out, file.open("rb") as made:
+                shutil.copyfileobj(made, out)
         except OSError as error:
             raise FileError(f"{target}: cannot be written ({error.strerror or error}).") from error
         finally:

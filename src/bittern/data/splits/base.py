@@ -17,7 +17,7 @@ from bittern.checks import PositionArray, check_count, check_positions, check_sa
 from bittern.data.dataset import Dataset
 from bittern.errors import FileError, InputError
 from bittern.io.files import existing_file
-from bittern.io.npz import stored_arrays, write_arrays
+from bittern.io.npz import load_arrays, write_arrays
 from bittern.registry import Registry
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Split:
     def load(path: str | os.PathLike[str]) -> Split:
         """Read a file of :meth:`save` and verify its fingerprint."""
         source = existing_file(path)
-        arrays: dict[str, Any] = {n: array.load() for n, array in stored_arrays(source).items()}
+        arrays: dict[str, Any] = load_arrays(source)
         try:
             head = json.loads(str(arrays.pop("split")))
             split = _kinds()[head["kind"]](**arrays, **head["fields"])

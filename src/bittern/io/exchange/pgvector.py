@@ -61,7 +61,8 @@ def read_csv(path: Path, name: str | None) -> PackedItems:
                 cells.setdefault(key, []).append(cell)
     codes, ids = cells.pop(CODE), cells.pop(ID)
     packed, n_bits = _from_text(source, codes)
-    columns = columns_of({column_name(k): _typed(v) for k, v in cells.items()}, len(codes), "CSV")
+    typed = {column_name(key): _typed(column, source) for key, column in cells.items()}
+    columns = columns_of(typed, len(codes), "CSV")
     with reading(source, "file of codes"):
         numbers = np.array(ids, np.int64) if ids else None
     return PackedItems(packed, n_bits, ids=numbers, columns=columns)
@@ -143,11 +144,11 @@ def _cell(value: Any) -> str:
     return '"' + value.replace('"', '""') + '"' if isinstance(value, str) else repr(value)
 
 
-def _typed(cells: list[str]) -> Any:
+def _typed(cells: list[str], path: Path) -> Any:
     """Booleans, numbers or text; an empty cell is missing."""
     if set(cells) <= {"true", "false", ""}:
         return [{"true": True, "false": False}.get(cell) for cell in cells]
-    found = cells_to_column(tuple(cells))
+    found = cells_to_column(tuple(cells), path)
     return found if found.dtype.kind in "if" else [cell or None for cell in cells]
 
 
