@@ -1,10 +1,14 @@
 """What every collection promises, in a file and on Milvus."""
 
 import sys
+import threading
+import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from places import STORES, new_place, random_codes
+from processes import seconds
 
 import bittern as bt
 from bittern.errors import FileError, InputError, MissingExtraError
@@ -362,6 +366,12 @@ def test_conditions_in_a_file_know_functions_and_lists(in_file):
         "lable = 'cat'",
         "label::INTEGER = 3",
         "read_text('/etc/hostname') = 'x'",
+        "error(current_setting('temp_directory'))",
+        "upper(ERROR('x')) = 'X'",
+        "pg_catalog.pg_sleep(1000)",
+        "len(range(100000000000)) > 0",
+        "repeat(label, 100000000000) = 'x'",
+        "list_reduce([label], lambda x, y: x || x) = 'x'",
         "word_0 = 3",
         "label",
         "(",
@@ -376,6 +386,35 @@ def test_what_is_not_a_condition_on_the_metadata_is_refused(in_file, where):
         with pytest.raises(InputError, match="Collection: where "):
             call()
     assert len(in_file) == 300
+
+
+def test_a_condition_that_takes_too_long_is_stopped(in_file, monkeypatch):
+    matching = in_file.condition_reader(0.1)
+    assert len(matching("upper(label) = 'CAT'")) == in_file.count("label = 'cat'")
+    monkeypatch.setattr("bittern.store.embedded.FUNCTIONS", {"sleep_ms"})
+    with pytest.raises(InputError, match=r"takes more than 0\.1 s"):
+        matching("sleep_ms(60000)")
+    monkeypatch.undo()
+    assert len(matching("id < 3")) == 3
+
+
+def test_a_file_is_closed_while_a_condition_is_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr("bittern.store.embedded.FUNCTIONS", {"sleep_ms"})
+    with bt.store.create(tmp_path / "a.bittern", N_BITS) as collection:
+        collection.add(CODES)
+        matching = collection.condition_reader(600)
+        reader = threading.Thread(target=_forgiving, args=(matching, "sleep_ms(600000)"))
+        reader.start()
+        time.sleep(0.1)
+    reader.join(seconds(10))
+    assert not reader.is_alive()
+    with bt.store.open(tmp_path / "a.bittern") as collection:
+        assert len(collection) == len(CODES)
+
+
+def _forgiving(call, *arguments):
+    with suppress(KeyboardInterrupt, InputError):
+        call(*arguments)
 
 
 def test_the_connection_reaches_no_other_file(in_file, tmp_path):

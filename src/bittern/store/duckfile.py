@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -91,6 +91,23 @@ class DuckFile:
             made = DuckFile(self.path, self._connection.cursor(), None, self._scratch)
             self._beside.append(made)
             return made
+
+    @contextmanager
+    def stopped_after(self, seconds: float) -> Iterator[Callable[[], bool]]:
+        """Interrupt what this connection does after so many seconds; whether that was so."""
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            self._connection.interrupt()
+
+        timer = threading.Timer(seconds, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield late.is_set
+        finally:
+            timer.cancel()
 
     def rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         """The rows of a query's result."""
@@ -174,6 +191,14 @@ class DuckFile:
 
     def close(self) -> None:
         """Write the log to the file and release it."""
+        with ExitStack() as others:
+            for one in self._beside:  # DuckDB does not close a file that is being read
+                one._connection.interrupt()
+                others.enter_context(one._lock)
+                one._connection.close()
+            self._close()
+
+    def _close(self) -> None:
         with self._lock, _locked(self._guard, alone=True), self._duckdb_errors("cannot be closed"):
             try:
                 self._connection.close()

@@ -24,6 +24,7 @@ from bittern.io.files import existing_file, reading
 from bittern.io.leftovers import own_mark, remove_leftovers
 from bittern.io.metadata import IN_JSON, NAME, Column, Columns, value_of
 from bittern.store.base import TITLE, Collection, Ids, Items, new_head
+from bittern.store.conditions import FUNCTIONS
 from bittern.store.duckfile import DuckFile, duckdb_library, first_line, is_interrupt, quoted
 from bittern.store.paths import real_folder
 from bittern.store.recipe import PARTS, Recipe
@@ -106,14 +107,25 @@ class EmbeddedCollection(Collection):
         """Whether something is at the path."""
         return Path(path).exists()
 
-    def condition_reader(self) -> Callable[[str], Ids]:
-        """A function that gives the ids of items that meet a condition, and waits for no write."""
+    def condition_reader(self, seconds: float) -> Callable[[str], Ids]:
+        """A function that gives the ids of items that meet a condition, and waits for no write.
+
+        It fails if that takes longer than so many seconds.
+        """
         reader = copy(self)
         reader._file = self._file.beside()
 
         def matching(where: str) -> Ids:
             reader._kinds = self._kinds  # only for its messages
-            return reader._matching(where)
+            with reader._file.stopped_after(seconds) as is_stopped:
+                try:
+                    return reader._matching(where)
+                except KeyboardInterrupt:
+                    if not is_stopped():
+                        raise
+                    raise InputError(
+                        f"{TITLE}: where {where!r} takes more than {seconds:g} s; make it simpler."
+                    ) from None
 
         return matching
 
@@ -287,6 +299,12 @@ class EmbeddedCollection(Collection):
             raise InputError(
                 f"{TITLE}: where must be one condition on the metadata, without SELECT, "
                 f"got {where!r}."
+            )
+        other = next((name for name in _called(selected[0]) if name not in FUNCTIONS), None)
+        if other is not None:
+            raise InputError(
+                f"{TITLE}: where cannot use {other!r}, got {where!r}; conditions may compare, "
+                "calculate, and look at texts, lists and dates."
             )
 
     def _search(self, queries: Codes, k: int, where: str | None) -> Hits:
@@ -492,6 +510,15 @@ def _has_subquery(tree: Any) -> bool:
     if isinstance(tree, dict):
         return tree.get("class") == "SUBQUERY" or any(map(_has_subquery, tree.values()))
     return isinstance(tree, list) and any(map(_has_subquery, tree))
+
+
+def _called(tree: Any) -> Iterator[str]:
+    """The names of the functions in a parsed expression."""
+    if isinstance(tree, dict) and tree.get("class") == "FUNCTION":
+        yield str(tree["function_name"]).lower()
+    parts = tree.values() if isinstance(tree, dict) else tree
+    for part in parts if isinstance(tree, dict | list) else ():
+        yield from _called(part)
 
 
 def _name(name: str) -> str:

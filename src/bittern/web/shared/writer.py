@@ -17,7 +17,7 @@ from bittern.io.files import atomic_create
 from bittern.io.metadata import Metadata
 from bittern.store.embedded import EmbeddedCollection
 from bittern.web.found import Ids
-from bittern.web.refusal import log
+from bittern.web.refusal import Refusal, log
 from bittern.web.shared import generation, tail
 from bittern.web.shared.generation import Generation, SharedNumbers
 from bittern.web.shared.source import GENERATION, N_STATE, STATE, About, SharedFiles
@@ -25,6 +25,7 @@ from bittern.web.shared.tail import Change
 from bittern.web.shared.view import View
 from bittern.web.source import CollectionSource
 
+PATIENCE = 10.0  # seconds that a condition may take, and that one waits for another
 FEWEST, SHARE = 4096, 64  # changes, or one in SHARE items, after which a generation is made anew
 
 
@@ -38,7 +39,7 @@ class Writer:
         self.collection = opened
         self._root, self._run, self._lock = root, run, threading.RLock()
         self._source = CollectionSource(self.collection)
-        self._matching = self.collection.condition_reader()
+        self._read, self._reading = self.collection.condition_reader(PATIENCE), threading.Lock()
         self._compacting: threading.Thread | None = None
         self._write_about()
         self._state = SharedNumbers(run / STATE, N_STATE)
@@ -61,7 +62,7 @@ class Writer:
     def delete(self, ids: Ids | None, where: str | None) -> int:
         """Delete items, and let everyone see that they are gone."""
         with self._lock:
-            found = self._matching(where) if where is not None else ids
+            found = self.matching(where) if where is not None else ids
             found = np.empty(0, np.int64) if found is None else np.asarray(found, np.int64)
             if len(found) == 0:
                 return 0
@@ -74,7 +75,14 @@ class Writer:
 
     def matching(self, where: str) -> Ids:
         """The ids of the items that meet a condition; waits for no write."""
-        return self._matching(where)
+        if not self._reading.acquire(timeout=PATIENCE):
+            raise Refusal(503, "Other conditions take all the time; try again in a moment.")
+        try:
+            return self._read(where)
+        except KeyboardInterrupt:  # :meth:`close` interrupts it
+            raise Refusal(503, "The server is ending.") from None
+        finally:
+            self._reading.release()
 
     def info(self) -> dict[str, Any]:
         """What the collection says about itself."""
