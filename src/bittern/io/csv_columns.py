@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,14 +106,20 @@ def _mixed(
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     different = _different(source, names)
     pairs = zip(different, columns, strict=True)
-    return {name: cells_to_column(cells, source) for name, cells in pairs}
+    return {name: _column(cells, source) for name, cells in pairs}
 
 
-def cells_to_column(cells: tuple[str, ...], path: Path) -> NDArray[Any]:
+def _column(cells: Sequence[str], path: Path) -> NDArray[Any]:
     """Numbers if every cell is one, with NaN for empty cells; else text."""
-    if all(not cell.strip() or NUMBER.fullmatch(cell) for cell in cells):
-        return _whole(np.array([float(cell) if cell.strip() else np.nan for cell in cells]))
-    return as_strings([cell.strip() for cell in cells], path)
+    found = cells_to_numbers(cells)
+    return as_strings([cell.strip() for cell in cells], path) if found is None else found
+
+
+def cells_to_numbers(cells: Sequence[str]) -> NDArray[Any] | None:
+    """Numbers, with NaN for empty cells; None if a cell is something else."""
+    if not all(not cell.strip() or NUMBER.fullmatch(cell) for cell in cells):
+        return None
+    return _whole(np.array([float(cell) if cell.strip() else np.nan for cell in cells]))
 
 
 def _different(source: Path, names: list[str]) -> list[str]:

@@ -21,6 +21,7 @@ from bittern.io.files import existing_file
 
 _BLOCK_BYTES = 1 << 22  # read and split at a time
 _LINE_BYTES = 1 << 24  # longest accepted line
+_CHARACTERS = 1 << 26  # of an array, each of 4 bytes
 _COUNT_DIGITS = 7  # so that a count is exact in float32
 _IS_TOKEN = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
 _IS_DIGIT = np.isin(np.arange(256), list(b"0123456789"))
@@ -42,8 +43,11 @@ def read_lines(path: Path) -> NDArray[np.str_]:
 def as_strings(texts: Sequence[str], path: str | os.PathLike[str]) -> NDArray[np.str_]:
     """Texts of a file as an array, in which each takes as much memory as the longest."""
     longest = max(map(len, texts), default=0)
-    if longest * len(texts) > 16 * sum(map(len, texts)) + _LINE_BYTES:
-        raise FileError(f"{path}: has a text of {longest:,} characters, too long for a name.")
+    if longest * len(texts) > max(16 * sum(map(len, texts)), _CHARACTERS):
+        raise FileError(
+            f"{path}: has a text of {longest:,} characters among {len(texts):,}, which is too long "
+            "for a name."
+        )
     return np.array(texts, np.str_)
 
 

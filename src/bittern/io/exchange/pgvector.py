@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bittern.checks import whole_number
 from bittern.errors import FileError, InputError
-from bittern.io.csv_columns import cells_to_column
+from bittern.io.csv_columns import cells_to_numbers
 from bittern.io.exchange.items import CODE, ID, PackedItems
 from bittern.io.files import atomic_write, existing_file, reading
 from bittern.io.lines import read_objects
@@ -61,8 +61,7 @@ def read_csv(path: Path, name: str | None) -> PackedItems:
                 cells.setdefault(key, []).append(cell)
     codes, ids = cells.pop(CODE), cells.pop(ID)
     packed, n_bits = _from_text(source, codes)
-    typed = {column_name(key): _typed(column, source) for key, column in cells.items()}
-    columns = columns_of(typed, len(codes), "CSV")
+    columns = columns_of({column_name(k): _typed(v) for k, v in cells.items()}, len(codes), "CSV")
     with reading(source, "file of codes"):
         numbers = np.array(ids, np.int64) if ids else None
     return PackedItems(packed, n_bits, ids=numbers, columns=columns)
@@ -144,12 +143,12 @@ def _cell(value: Any) -> str:
     return '"' + value.replace('"', '""') + '"' if isinstance(value, str) else repr(value)
 
 
-def _typed(cells: list[str], path: Path) -> Any:
+def _typed(cells: list[str]) -> Any:
     """Booleans, numbers or text; an empty cell is missing."""
     if set(cells) <= {"true", "false", ""}:
         return [{"true": True, "false": False}.get(cell) for cell in cells]
-    found = cells_to_column(tuple(cells), path)
-    return found if found.dtype.kind in "if" else [cell or None for cell in cells]
+    found = cells_to_numbers(cells)
+    return [cell or None for cell in cells] if found is None else found
 
 
 def _from_text(source: Path, codes: list[str]) -> tuple[NDArray[np.uint8], int | None]:
