@@ -101,6 +101,7 @@ CALLS = {
     ),
     "truth_overlap": (bt.metrics.truth_overlap, {"first": TRUTH, "second": TRUTH}),
     "search": (INDEX.search, {"queries": CODES, "k": 2, "where": None}),
+    "positions_of": (INDEX.positions_of, {"ids": [0]}),
     "rerank": (
         bt.index.rerank,
         {"hits": HITS, "queries": X, "vectors": X, "distance": "l2", "ids": None},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from time import monotonic
 from typing import Any, ClassVar, TypeVar
@@ -78,7 +78,9 @@ class Bar:
 def track(steps: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
     """Iterate over ``steps`` with a bar labelled ``what``; a single step shows no bar."""
     if total is None:
-        total = len(steps) if isinstance(steps, Sized) else 0
+        total = 0
+        with suppress(OverflowError):  # of a range that nobody waits for
+            total = len(steps) if isinstance(steps, Sized) else 0
     if total == 1:
         yield from steps
         return

@@ -86,6 +86,19 @@ def test_fit_returns_self_and_leaves_hyper_parameters_alone(hasher):
     assert hasher.get_params(deep=False) == before
 
 
+def test_numbers_may_be_those_of_numpy_and_real_ones_may_be_whole(hasher):
+    def of_another_type(value):
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        return np.int64(value) if type(value) is int else value
+
+    before = hasher.get_params(deep=False)
+    odd = {name: of_another_type(value) for name, value in before.items()}
+    assert hasher.set_params(**odd).fit(FEATURES, LABELS).encode(FEATURES) == (
+        clone(hasher).set_params(**before).fit(FEATURES, LABELS).encode(FEATURES)
+    )
+
+
 def test_fitting_again_changes_nothing(hasher):
     first = hasher.fit(FEATURES, LABELS).encode(FEATURES)
     again = hasher.fit(FEATURES, LABELS).encode(FEATURES)

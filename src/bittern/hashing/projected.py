@@ -83,7 +83,7 @@ class ThermometerHasher(ProjectedHasher):
     def _even_allocation(self, bits_per_dimension: int) -> Allocation:
         """The same number of bits for each dimension; the last one has what is left."""
         full, rest = divmod(self.n_bits, bits_per_dimension)
-        allocation = [bits_per_dimension] * full + [rest] * (rest > 0)
+        allocation = [bits_per_dimension] * full + ([rest] if rest else [])
         self._check_stored(allocation)
         return allocation
 

@@ -46,7 +46,7 @@ def support_vectors(
     gram = rows.T @ rows
     for some in row_blocks(len(varied), 64 * n, 1 << 27):
         bits = wanted[:, varied[some]]
-        costs = np.full(bits.shape, C)
+        costs = np.full(bits.shape, C, np.float64)
         if balanced:
             share = bits.mean(axis=0)
             costs *= np.where(

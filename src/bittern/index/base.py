@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bittern.checks import check_count, check_type
+from bittern.checks import check_count, check_ids, check_type
 from bittern.codes import Codes
 from bittern.errors import FileError, InputError
 from bittern.index import index_file
@@ -138,7 +138,7 @@ class Index(ABC):
 
     def positions_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The position of each id in :attr:`ids`; -1 for an unknown one."""
-        rows = self._items.rows_of(ids)
+        rows = self._items.rows_of(check_ids(ids, f"{type(self).__name__}: ids"))
         alive = self._items.alive
         return rows if alive is None else np.where(rows < 0, -1, (np.cumsum(alive) - 1)[rows])
 

@@ -139,7 +139,7 @@ class Hits:
         _, starts, counts = np.unique(distances, return_index=True, return_counts=True)
         most = len(ids)
         if most_items is not None:
-            most = check_count(most_items, "Hits: most_items", least=0)
+            most = check_count(most_items, "Hits: most_items")
         places = [np.arange(s, s + min(n, most)) for s, n in zip(starts, counts, strict=True)]
         chosen = np.concatenate([np.empty(0, np.intp), *places]).astype(np.intp)
         found = notebook.bands_of(self._shown(ids[chosen]), distances[chosen].tolist())

@@ -23,7 +23,7 @@ from bittern.checks import (
 from bittern.codes import MAX_BITS, Codes
 from bittern.errors import FileError, InputError
 from bittern.io.cache import fingerprint_of
-from bittern.io.files import check_version, make_folder, reading, write_text
+from bittern.io.files import check_path, check_version, make_folder, reading, write_text
 from bittern.io.locks import locked
 from bittern.progress import track
 from bittern.scale.shard import PARTS, Shard, StoredFile, write_part
@@ -187,7 +187,7 @@ class Shards:
 
     @classmethod
     def _read(cls, path: Path) -> Self:
-        if not path.is_file():
+        if not check_path(path).is_file():
             raise FileError(
                 f"{path.parent}: is not a sharded database (it has no {MANIFEST}); "
                 "'bittern shards create' makes one."

@@ -107,6 +107,19 @@ def test_fit_returns_self_and_leaves_hyper_parameters_alone(hasher):
     assert clone(hasher).get_params(deep=False) == before
 
 
+def test_numbers_may_be_those_of_numpy_and_real_ones_may_be_whole(hasher):
+    def of_another_type(value):
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        return np.int64(value) if type(value) is int else value
+
+    before = hasher.get_params(deep=False)
+    odd = {name: of_another_type(value) for name, value in before.items()}
+    assert both(hasher.set_params(**odd).fit(IMAGES, TEXTS, LABELS)) == (
+        both(clone(hasher).set_params(**before).fit(IMAGES, TEXTS, LABELS))
+    )
+
+
 def test_the_same_random_state_gives_the_same_codes(hasher):
     first = both(hasher.fit(IMAGES, TEXTS, LABELS))
     assert both(hasher.fit(IMAGES, TEXTS, LABELS)) == first
