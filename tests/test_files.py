@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bittern.errors import FileError, InputError
-from bittern.io.files import atomic_write, existing_file
+from bittern.io.files import atomic_create, atomic_write, existing_file
 
 
 def names_in(folder):
@@ -130,3 +130,24 @@ def test_existing_file_refuses_what_is_not_a_file(tmp_path):
 def test_a_file_error_is_an_input_error():
     assert issubclass(FileError, InputError)
     assert issubclass(FileError, ValueError)
+
+
+def test_an_error_names_the_place_that_was_asked_for_and_nothing_is_left(tmp_path):
+    target = tmp_path / "advice"
+
+    def write():
+        with atomic_create(target) as made:
+            made.mkdir()
+            raise FileError(f"{made / 'model.npz'}: cannot be written (No space left on device).")
+
+    with pytest.raises(FileError) as error:
+        write()
+    assert str(error.value) == f"{target}/model.npz: cannot be written (No space left on device)."
+    assert not any(tmp_path.iterdir())
+
+
+def test_an_array_that_does_not_fit_is_said_in_words(tmp_path):
+    full = pytest.raises(FileError, match=r"not all of it; the disk may be full")
+    with full, atomic_write(tmp_path / "a.npy"):
+        raise OSError("20000 requested and 1008 written")  # as NumPy says it
+    assert not any(tmp_path.iterdir())

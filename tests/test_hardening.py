@@ -1,6 +1,7 @@
 """What files, kills and odd inputs may not do: crash, hang, fool, or lose anything."""
 
 import csv
+import errno
 import gzip
 import io
 import json
@@ -543,6 +544,64 @@ def test_an_open_pipe_is_read_where_once_is_enough():
     os.close(write)
     assert read_qrels(f"/dev/fd/{read}").query_ids.tolist() == ["q"]
     os.close(read)
+
+
+def test_a_table_of_lancedb_that_fails_leaves_no_half(tmp_path, monkeypatch):
+    lancedb = pytest.importorskip("bittern.io.exchange.lancedb")
+
+    class Full:
+        def __init__(self, path):
+            self.path = path
+
+        def create_table(self, title, table):
+            (self.path / "data").mkdir(parents=True)
+            raise RuntimeError("No space left on device")
+
+    monkeypatch.setattr(lancedb, "_database", lambda path: (Full(path), path.stem))
+    with pytest.raises(bt.FileError, match=r"c\.lance: cannot be written \(No space left"):
+        CODES.to("lancedb", tmp_path / "c.lance")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_file_of_milvus_that_fails_leaves_no_half(tmp_path, monkeypatch):
+    from bittern.io.exchange import milvus
+
+    def full(address):
+        Path(address.file).touch()
+        raise bt.FileError("no space left")
+
+    monkeypatch.setattr(milvus, "connect", full)
+    with pytest.raises(bt.FileError, match="no space left"):
+        CODES.to("milvus", tmp_path / "c.db")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="locks the file itself there")
+def test_a_disk_without_locks_is_said_in_a_sentence(tmp_path, monkeypatch):
+    import fcntl
+
+    bt.store.create(tmp_path / "c.bittern", n_bits=8).close()
+
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for read_only in (True, False):
+        with pytest.raises(bt.FileError, match=r"c\.bittern: cannot be locked \(No locks"):
+            bt.store.open(tmp_path / "c.bittern", read_only=read_only)
+
+
+def test_interrupted_duplicates_do_not_promise_parts_that_are_removed(tmp_path, monkeypatch):
+    from bittern.store import coded_images
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt("stopped; finished images are kept in a folder")
+
+    monkeypatch.setattr(coded_images, "extract", stopped)
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(tmp_path / "a.png")
+    with pytest.raises(KeyboardInterrupt) as stop:
+        bt.duplicates(tmp_path)
+    assert not str(stop.value)
 
 
 def test_files_from_the_future_are_no_left_overs(tmp_path, monkeypatch):

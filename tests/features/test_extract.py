@@ -316,7 +316,7 @@ class SlowMean(MeanColour):
     name = "slow"
 
     def __init__(self):
-        super().__init__(delay=0.01)
+        super().__init__(delay=0.01, log="log")
 
     def get_params(self, deep=True):
         return {}
@@ -334,9 +334,8 @@ def test_ctrl_c_at_a_terminal_is_one_sentence(folder, out, tmp_path):
     for n in range(12, 140):
         image(folder / f"dog/{n}.png", n)
     arguments = ("features", "extract", folder, "--features", "slow", "-o", out, "--jobs", 2)
-    process = start(tmp_path, *arguments, script=COMMAND, start_new_session=True)
-    wait_for(lambda: n_workers(process.pid) == 2)  # which are still importing
-    time.sleep(0.5)  # until both have a task; without one there would be nothing to keep
+    process = start(tmp_path, *arguments, script=COMMAND, start_new_session=True, cwd=tmp_path)
+    wait_for((tmp_path / "log").exists)  # without a task that began there is nothing to keep
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes at once
     printed, said = process.communicate(timeout=seconds(60))
     assert (process.returncode, printed) == (130, "")

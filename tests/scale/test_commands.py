@@ -141,7 +141,7 @@ def test_every_source_gives_the_same_shards(files, run_cli):
 def test_writing_goes_on_after_a_kill(files, run_cli):
     rng = np.random.default_rng(0)
     np.save("many.npy", rng.integers(0, 2**63, (40_000, 1)).astype(np.uint64))
-    words = ("shards", "create", "db", "--from", "many.npy", "--shard-size", "2000")
+    words = ("shards", "create", "db", "--from", "many.npy", "--shard-size", "200")
     writer = subprocess.Popen([sys.executable, "-m", "bittern", *words])
     while not list((files / "db").glob("00000?.codes.npy")):
         assert writer.poll() is None
@@ -149,8 +149,8 @@ def test_writing_goes_on_after_a_kill(files, run_cli):
     writer.kill()
     assert writer.wait() != 0
     (files / "db" / ".000001.codes.npy.x.tmp").write_bytes(b"half")  # as a kill may leave it
-    assert "20 shards of 40,000 items" in run_cli(*words)
-    assert run_cli("shards", "verify", "db") == "db: 20 shards are as written.\n"
+    assert "200 shards of 40,000 items" in run_cli(*words)
+    assert run_cli("shards", "verify", "db") == "db: 200 shards are as written.\n"
     assert not list((files / "db").glob(".*.tmp"))
 
 
@@ -247,6 +247,8 @@ def test_ctrl_c_while_processes_begin_prints_no_traceback_and_leaves_nothing(fil
         time.sleep(0.1)
         os.killpg(child.pid, signal.SIGINT)
         _, said = child.communicate(timeout=seconds(60))
-    assert (child.returncode, said) == (130, "")
+    assert child.returncode in (130, -signal.SIGINT) and said == ""  # the second if all was over
+    end = time.monotonic() + seconds(5)
     with pytest.raises(ProcessLookupError):
-        os.killpg(child.pid, 0)
+        while time.monotonic() < end:
+            os.killpg(child.pid, 0)

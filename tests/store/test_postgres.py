@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from places import new_place, random_codes
 from postgres_server import PASSWORD, port, postgres_place, run_sql
+from processes import seconds
 from same_answers import CODES, N_BITS, QUERIES, check_same, filled_pair
 
 import bittern as bt
@@ -232,7 +233,7 @@ def test_of_two_creators_at_once_one_succeeds(place):
     start = threading.Barrier(2)
 
     def create(_):
-        start.wait(60)
+        start.wait(seconds(60))
         try:
             bt.store.create(place, N_BITS).close()
         except FileError as error:

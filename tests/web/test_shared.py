@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 from collections_to_serve import N_BITS, N, Shared, make_vectors
+from processes import seconds
 
 from bittern import store
 from bittern.codes import Codes
@@ -166,7 +167,7 @@ def test_readers_do_not_wait_for_a_write(path, tmp_path):
 
     with shared.writer._lock, shared.writer.collection._file.transaction():
         threading.Thread(target=read, daemon=True).start()
-        assert done.wait(60)  # of an unfinished write, or this would never end
+        assert done.wait(seconds(60))  # of an unfinished write, or this would never end
     shared.close()
 
 

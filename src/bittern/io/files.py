@@ -44,7 +44,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
     except OSError as error:
-        raise FileError(f"{target}: cannot be written ({error.strerror or error}).") from error
+        raise FileError(f"{target}: cannot be written ({_why(error)}).") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -71,7 +71,10 @@ def atomic_create(path: str | os.PathLike[str]) -> Iterator[Path]:
             made.chmod(0o777 & ~_umask())
         made.rename(target)
     except OSError as error:
-        raise FileError(f"{target}: cannot be written ({error.strerror or error}).") from error
+        raise FileError(f"{target}: cannot be written ({_why(error)}).") from error
+    except FileError as error:  # which names the file that nobody asked for
+        said = str(error).replace(os.path.realpath(made), str(target)).replace(str(made), str(path))
+        raise FileError(said) from error
     finally:
         shutil.rmtree(room, ignore_errors=True)
 
@@ -204,6 +207,13 @@ def refuse_excess(path: str | os.PathLike[str], promised: int, stored: int, what
         raise FileError(
             f"{path}: {what} claims {promised} bytes, but {stored} stored bytes cannot hold them."
         )
+
+
+def _why(error: OSError) -> str:
+    """The system's reason; NumPy gives none if it cannot write all of an array."""
+    if error.strerror is None and str(error).endswith(" written"):
+        return "not all of it; the disk may be full"
+    return error.strerror or str(error)
 
 
 def _marked(target: Path) -> str:

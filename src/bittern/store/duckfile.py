@@ -336,7 +336,10 @@ def _locked(guard: BinaryIO | None, *, alone: bool) -> Iterator[None]:
         return
     import fcntl
 
-    fcntl.flock(guard, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+    try:
+        fcntl.flock(guard, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+    except OSError as error:  # such as a network's file system without locks
+        raise FileError(f"{guard.name}: cannot be locked ({error.strerror}).") from error
     try:
         yield
     finally:

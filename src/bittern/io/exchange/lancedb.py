@@ -10,7 +10,7 @@ from bittern.errors import FileError, InputError
 from bittern.extras import import_extra
 from bittern.io.exchange.arrow import from_table, to_table
 from bittern.io.exchange.items import PackedItems
-from bittern.io.files import reading, reason_of
+from bittern.io.files import atomic_create, reading, reason_of
 
 ENDING = ".lance"
 
@@ -18,13 +18,13 @@ ENDING = ".lance"
 def write(path: Path, items: PackedItems, name: str | None) -> None:
     """A table of lists of uint8; ``FOLDER/NAME.lance`` is the table NAME of the database FOLDER."""
     table = to_table(items, as_lists=True)
-    database, title = _database(path)
-    if path.exists():
-        raise FileError(f"{path}: exists already; choose another name, or remove it first.")
-    try:
-        database.create_table(title, table)  # complete once its manifest is written
-    except (RuntimeError, ValueError, OSError) as error:
-        raise FileError(f"{path}: cannot be written ({reason_of(error)}).") from error
+    _check_ending(path)
+    with atomic_create(path) as made:
+        database, title = _database(made)
+        try:
+            database.create_table(title, table)
+        except (RuntimeError, ValueError, OSError) as error:
+            raise FileError(f"{path}: cannot be written ({reason_of(error)}).") from error
 
 
 def read(path: Path, name: str | None) -> PackedItems:
@@ -39,10 +39,14 @@ def read(path: Path, name: str | None) -> PackedItems:
 
 def _database(path: Path) -> tuple[Any, str]:
     """The database in the folder of the path, and the name of the table."""
+    _check_ending(path)
+    os.environ.setdefault("LANCE_LOG", "error")  # or it warns of every table that is new
+    lancedb = import_extra("lancedb", "LanceDB")
+    return lancedb.connect(path.parent), path.stem
+
+
+def _check_ending(path: Path) -> None:
     if path.suffix != ENDING:
         raise InputError(
             f"{path}: a table of LanceDB is FOLDER/NAME{ENDING}; the folder is the database."
         )
-    os.environ.setdefault("LANCE_LOG", "error")  # or it warns of every table that is new
-    lancedb = import_extra("lancedb", "LanceDB")
-    return lancedb.connect(path.parent), path.stem

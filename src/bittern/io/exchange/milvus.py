@@ -23,8 +23,18 @@ NAME = "codes"
 
 
 def write(path: str | os.PathLike[str], items: PackedItems, name: str | None) -> None:
-    """A new collection; an error removes it again."""
+    """A new collection; an error removes it again, and its file if that is new."""
     address = _address(path, name)
+    is_new = address.file is not None and not Path(address.file).exists()
+    try:
+        _write(address, items)
+    except BaseException:
+        if is_new:
+            Path(address.file or "").unlink(missing_ok=True)
+        raise
+
+
+def _write(address: MilvusAddress, items: PackedItems) -> None:
     with _connected(address) as client:
         if client.has_collection(address.name):
             raise FileError(f"{address}: exists already; choose another name, or drop it first.")
