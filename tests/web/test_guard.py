@@ -58,7 +58,8 @@ def test_pages_of_other_sites_may_not_ask(collection):
     same = {"host": "127.0.0.1:8000", "origin": "http://127.0.0.1:8000"}
     assert status(client, **same) == 200
     assert status(client, **same, sec_fetch_site="same-origin") == 200
-    for origin in ("http://evil.example", "null", "http://127.0.0.1:9000", "file://"):
+    strange = ("http://[", "http://127.0.0.1:8000.evil.example", "http://a@127.0.0.1:8000", "")
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:9000", "file://", *strange):
         assert status(client, host="127.0.0.1:8000", origin=origin) == 403, origin
         assert status(client, "/delete", "POST", host="127.0.0.1:8000", origin=origin) == 403
     assert status(client, sec_fetch_site="cross-site", sec_fetch_mode="no-cors") == 403

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -268,6 +269,49 @@ def test_other_bad_requests(served):
     assert client.get("/nothing").status_code == 404
     for answer in (client.get("/nothing"), client.get("/search"), client.get("/items/x")):
         assert list(answer.json()) == ["error"]
+
+
+N_MISTAKES = 300_000
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        ("/search", '{"vectors": [[' + '"",' * N_MISTAKES + "0]]}"),
+        ("/search", '{"codes": [[' + '"",' * N_MISTAKES + "0]]}"),
+        ("/search", '{"vectors": [' + "[]," * N_MISTAKES + "[]]}"),
+        ("/search", '{"like": [' + "{}," * N_MISTAKES + "1]}"),
+        ("/search", "{" + ",".join(f'"{i}": 1' for i in range(N_MISTAKES)) + "}"),
+        ("/add", '{"vectors": [' + '["",""],' * N_MISTAKES + "[]]}"),
+        ("/add", '{"codes": ["0000"], "metadata": [' + "1," * N_MISTAKES + "1]}"),
+        ("/add", '{"codes": ["0000"], "ids": [' + "-1," * N_MISTAKES + "1]}"),
+    ],
+)
+def test_millions_of_mistakes_in_one_request_take_no_more_than_one(made, at, text):
+    with store.open(made, read_only=True) as opened:
+        client = client_of(CollectionSource(opened))
+        before = time.process_time()
+        answer = client.post(at, content=text, headers={"content-type": "application/json"})
+    assert time.process_time() - before < 1  # counting them took a minute, and gigabytes
+    assert answer.status_code in (413, 422) and len(answer.text) < 1100
+
+
+def test_no_message_is_long_or_has_what_is_no_text(images):
+    client, as_json = images[0], {"content-type": "application/json"}
+    for text in ('{"%s": 1}' % ("a" * 90_000), '{"%s": 1}' % ("\\ud800" * 9000)):
+        answer = client.post("/search", content=text, headers=as_json)
+        assert answer.status_code == 422 and len(answer.text) < 2000
+    missing = {"content-type": "multipart/form-data"}
+    answer = client.post("/search", content=b"", headers=missing)
+    assert answer.status_code == 400 and not answer.json()["error"].endswith("..")
+
+
+def test_a_request_adds_no_thousands_of_keys(changed):
+    client, _ = changed
+    for metadata in ([{f"k{i}": 1 for i in range(5000)}], [{f"k{i}": 1} for i in range(5000)]):
+        refused = ask(client, 422, "/add", codes=["0000"] * len(metadata), metadata=metadata)
+        assert "1,000 different keys" in refused["error"]
+    assert "k0" not in client.get("/info").json()["metadata"]
 
 
 def test_a_mistake_of_ours_is_a_sentence_too(served, monkeypatch):

@@ -21,6 +21,7 @@ RESERVED = {"id", "position", "code"}
 IN_JSON = ("VARCHAR[]", "JSON")  # types whose values travel as JSON text
 LARGEST = np.iinfo(np.int64).max
 DEEPEST = 100  # lists and dictionaries inside each other; parsers of JSON have their limits
+MOST_KEYS = 1000  # of a collection: DuckDB takes minutes to add thousands of columns
 Metadata = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 
 
@@ -105,7 +106,17 @@ def _columns_from_rows(
                 f"{type(row).__name__}."
             )
     names = dict.fromkeys(name for row in listed for name in row)
+    check_number_of_keys(len(names), owner)
     return {name: [row.get(name) for row in listed] for name in names}
+
+
+def check_number_of_keys(n: int, owner: str) -> None:
+    """Refuse more keys of metadata than a collection may have."""
+    if n > MOST_KEYS:
+        raise InputError(
+            f"{owner}: metadata may have {MOST_KEYS:,} different keys, these items would make it "
+            f"{n:,}; put what belongs together into a list or a dictionary."
+        )
 
 
 def _check_names(names: Mapping[str, Any], owner: str) -> None:

@@ -22,7 +22,14 @@ from bittern.index.hits import Hits
 from bittern.index.multi_index import MultiIndex
 from bittern.io.files import existing_file, reading
 from bittern.io.leftovers import own_mark, remove_leftovers
-from bittern.io.metadata import IN_JSON, NAME, Column, Columns, value_of
+from bittern.io.metadata import (
+    IN_JSON,
+    NAME,
+    Column,
+    Columns,
+    check_number_of_keys,
+    value_of,
+)
 from bittern.store.base import TITLE, Collection, Ids, Items, new_head
 from bittern.store.conditions import FUNCTIONS
 from bittern.store.duckfile import DuckFile, duckdb_library, first_line, is_interrupt, quoted
@@ -242,6 +249,7 @@ class EmbeddedCollection(Collection):
                     f"got {column.kind}; give values of that type, or choose another name."
                 )
             matched[name] = column
+        check_number_of_keys(len(matched.keys() | self._kinds.keys()), TITLE)
         return matched, changes
 
     def _set_metadata(self, ids: Ids, columns: Columns) -> None:

@@ -17,7 +17,9 @@ MOST_K, MOST_QUERIES, MOST_ITEMS = 10_000, 256, 10_000
 KINDS = ("vectors", "codes", "image", "id", "text", "like")
 
 Id = Annotated[int, Field(ge=0, le=LARGEST_ID)]
-Code = str | list[int]  # hexadecimal of packed bytes, or bits
+# Lists end at their first mistake: millions of them would fill the memory.
+Code = str | Annotated[list[int], Field(fail_fast=True)]  # hexadecimal of packed bytes, or bits
+Vector = Annotated[list[float], Field(fail_fast=True)]
 Base64 = Annotated[str, Field(description="The bytes of an image file, in base64.")]
 
 
@@ -37,11 +39,14 @@ class Search(BaseModel):
         },
     )
 
-    vectors: list[list[float]] | None = Field(
-        None, description="Vectors, as the hasher was fitted on; one search each."
+    vectors: list[Vector] | None = Field(
+        None,
+        max_length=MOST_QUERIES,
+        description="Vectors, as the hasher was fitted on; one search each.",
     )
     codes: list[Code] | None = Field(
         None,
+        max_length=MOST_QUERIES,
         description="Codes, one search each: hexadecimal digits of their bytes as np.packbits "
         "lays them out, or lists of bits.",
     )
@@ -81,8 +86,8 @@ class Search(BaseModel):
         if self.like is not None and (not self.like or self.radius is not None or self.rerank):
             raise ValueError("'like' needs at least one example, and k, not radius or rerank")
         rows = self.vectors if self.vectors is not None else self.codes
-        if rows is not None and not 1 <= len(rows) <= MOST_QUERIES:
-            raise ValueError(f"a search has 1 to {MOST_QUERIES} queries, got {len(rows)}")
+        if rows is not None and not rows:
+            raise ValueError("a search needs at least one query")
         return self
 
 
@@ -99,11 +104,15 @@ class Add(BaseModel):
         },
     )
 
-    codes: list[Code] | None = None
-    vectors: list[list[float]] | None = None
-    images: list[Base64] | None = None
-    ids: list[Id] | None = Field(None, description="By default they continue from the largest.")
-    metadata: list[dict[str, Any]] | None = Field(None, description="One object for each item.")
+    codes: list[Code] | None = Field(None, max_length=MOST_ITEMS)
+    vectors: list[Vector] | None = Field(None, max_length=MOST_ITEMS)
+    images: list[Base64] | None = Field(None, max_length=MOST_ITEMS)
+    ids: list[Id] | None = Field(
+        None, max_length=MOST_ITEMS, description="By default they continue from the largest."
+    )
+    metadata: list[dict[str, Any]] | None = Field(
+        None, max_length=MOST_ITEMS, description="One object for each item."
+    )
     replace: bool = Field(False, description="Whether items with these ids are replaced.")
 
     @model_validator(mode="after")
@@ -111,8 +120,8 @@ class Add(BaseModel):
         given = [x for x in (self.codes, self.vectors, self.images) if x is not None]
         if len(given) != 1:
             raise ValueError("give one of codes, vectors, images")
-        if not 1 <= len(given[0]) <= MOST_ITEMS:
-            raise ValueError(f"one request adds 1 to {MOST_ITEMS} items, got {len(given[0])}")
+        if not given[0]:
+            raise ValueError("one request adds at least one item")
         if self.replace and self.ids is None:
             raise ValueError("'replace' needs ids")
         return self

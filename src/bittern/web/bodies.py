@@ -35,7 +35,7 @@ async def read_json(request: Request, model: type[M]) -> M:
     """What a request of JSON says."""
     if _kind(request) != "application/json":
         raise Refusal(415, "The body must be application/json.")
-    return model.model_validate(_parsed(await request.body()))
+    return _checked(model, _parsed(await request.body()))
 
 
 def _kind(request: Request) -> str:
@@ -64,7 +64,18 @@ async def _read_form(
     if not isinstance(values, dict):
         raise Refusal(422, f"The field {field!r} must be a JSON object.")
     is_list = of_files.endswith("s")
-    return model.model_validate({**values, of_files: [""] * len(files) if is_list else ""}), files
+    return _checked(model, {**values, of_files: [""] * len(files) if is_list else ""}), files
+
+
+def _checked(model: type[M], values: Any) -> M:
+    """The values as a model, which would count millions of unknown keys one by one."""
+    if isinstance(values, dict):
+        other = next((key for key in values if key not in model.model_fields), None)
+        if other is not None:
+            raise Refusal(
+                422, f"The request has {other!r}; known are {', '.join(model.model_fields)}."
+            )
+    return model.model_validate(values)
 
 
 def _parsed(text: bytes) -> Any:

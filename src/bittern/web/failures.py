@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -11,13 +10,14 @@ from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from bittern.errors import BitternError, MissingExtraError
+from bittern.errors import BitternError, MissingExtraError, shortened
 from bittern.web.refusal import Refusal, log
 
 
 def answer(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
     """The answer to a request that failed."""
-    return JSONResponse({"error": sentence}, status, headers)
+    text = shortened(sentence).encode(errors="replace").decode()  # it may quote what is no text
+    return JSONResponse({"error": text}, status, headers)
 
 
 def answer_to(error: Exception) -> JSONResponse:
@@ -67,5 +67,4 @@ def _of_status(error: HTTPException) -> str:
         return "There is nothing at this address; /openapi.json lists what there is."
     if error.status_code == 405:
         return "This address does not take this method; /openapi.json lists what it takes."
-    phrase = HTTPStatus(error.status_code).phrase
-    return f"{error.detail}." if error.detail != phrase else f"{phrase}."
+    return f"{str(error.detail).rstrip('.')}."

@@ -127,10 +127,9 @@ def _check_origin(method: str, headers: Headers) -> None:
     is_link = method == "GET" and mode == "navigate" and headers.get("sec-fetch-dest") == "document"
     if site not in (None, "same-origin", "none") and not is_link:
         raise Refusal(403, "Pages of other sites may not use this server.")
-    for origin in headers.getlist("origin"):
-        parts = urlsplit(origin)
-        if parts.scheme not in ("http", "https") or parts.netloc != headers["host"]:
-            raise Refusal(403, "Pages of other sites may not use this server.")
+    ours = [f"{scheme}://{headers['host']}" for scheme in ("http", "https")]
+    if any(origin not in ours for origin in headers.getlist("origin")):
+        raise Refusal(403, "Pages of other sites may not use this server.")
 
 
 def _cookie(header: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
+from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from bittern.errors import InputError
@@ -28,6 +29,7 @@ from bittern.web.images import Limits, read_own_image, thumbnail, whole
 from bittern.web.source import CollectionSource, Source
 
 MOST_IDS = 500  # items whose tiles are asked for at once
+DECISIONS = TypeAdapter(dict[Id, str | None])
 Query_ = Annotated[Asked, Depends(asked)]
 Radius = Annotated[int | None, Query(ge=0)]
 
@@ -193,9 +195,9 @@ def _add_duplicates(router: APIRouter, contents: Contents, jobs: Jobs) -> None:
         return jobs.run(job, lambda: duplicates.groups(contents, radius, linked, skip))
 
     @router.post("/view/decisions")
-    def decide(changes: Annotated[dict[Id, str | None], Body()]) -> dict[str, int]:
-        checked: Any = changes  # checked by the library
-        return {"n_decided": len(duplicates.decisions_of(contents).change(checked))}
+    def decide(changes: Annotated[dict[Any, Any], Body(max_length=MOST_IDS)]) -> dict[str, int]:
+        decided: Any = DECISIONS.validate_python(changes)  # checked by the library
+        return {"n_decided": len(duplicates.decisions_of(contents).change(decided))}
 
     @router.get("/view/decisions.csv")
     def decided() -> Response:
