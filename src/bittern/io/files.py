@@ -51,14 +51,14 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def atomic_create(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_create(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
     """A free name beside ``path``, for a file or a folder that becomes ``path`` at the end.
 
-    Fails if ``path`` exists: a database or a folder may hold more than would replace it.  After an
-    error, nothing remains.
+    Fails if ``path`` exists, unless it is a file to ``replace``: a database or a folder may hold
+    more than would replace it.  After an error, nothing remains, and an old file is as it was.
     """
     target = Path(path)
-    if target.exists() or target.is_symlink():
+    if not (replace and target.is_file()) and (target.exists() or target.is_symlink()):
         raise FileError(f"{path}: exists already; choose another name, or remove it first.")
     remove_leftovers(target.parent)
     try:
@@ -70,7 +70,9 @@ def atomic_create(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield made
         if made.is_dir():
             made.chmod(0o777 & ~_umask())
-        made.rename(target)
+        made.replace(target)
+    except FileError as error:
+        raise FileError(str(error).replace(f"{room.name}{os.sep}", "")) from error
     except OSError as error:
         raise FileError(f"{target}: cannot be written ({error.strerror or error}).") from error
     finally:

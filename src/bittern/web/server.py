@@ -207,6 +207,8 @@ def serving(
                 server.end()
     finally:
         shutil.rmtree(run, ignore_errors=True)
+        with suppress(OSError):  # something was served, and the next start can use its files
+            settings.root.rmdir()
 
 
 def run(server: Server) -> None:
