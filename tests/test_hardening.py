@@ -513,6 +513,78 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["codes.npz"]
 
 
+def test_a_collection_that_a_full_disk_prevents_leaves_the_old_one(tmp_path, run):
+    CODES.save(tmp_path / "c.npz")
+    CODES.to("faiss", tmp_path / "c.faiss")
+    old, new = tmp_path / "old.bittern", tmp_path / "new.bittern"
+    assert run("index", "create", old, "--from", tmp_path / "c.npz")[0] == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def work():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        source = ("--from", "faiss", "--output")
+        for words in (
+            ("import", tmp_path / "c.faiss", *source, old, "--force"),
+            ("import", tmp_path / "c.faiss", *source, new),
+            ("index", "create", new, "--from", tmp_path / "c.npz"),
+        ):
+            code, _, said = run(*words)
+            assert code == 2 and "cannot be written" in said and ".bittern-" not in said, said
+
+    assert in_child(work) == 0
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert run("import", tmp_path / "c.faiss", "--from", "faiss", "-o", old, "--force")[0] == 0
+    assert ["n_items", "20"] in [line.split() for line in run("index", "info", old)[1].splitlines()]
+
+
+def test_the_log_of_a_collection_that_is_gone_is_not_taken_for_that_of_a_new_one(tmp_path):
+    log = tmp_path / "a.bittern.wal"
+    log.write_bytes(b"what a killed process had written")
+    with pytest.raises(
+        bt.FileError, match=r"a\.bittern\.wal: is the log of a collection that is no"
+    ):
+        bt.store.create(tmp_path / "a.bittern", 8)
+    assert list(tmp_path.iterdir()) == [log]
+
+
+def test_an_output_takes_the_place_of_no_collection_and_no_input(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("bits.npy", CODES.to_bits())
+    np.savez("v.npz", vectors=X)
+    Image.new("RGB", (8, 8)).save("a.png")
+    assert run("index", "create", "c.bittern", "--from", "bits.npy")[0] == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for words, says in (
+        ("index export bits.npy -o bits.npy", "bits.npy: would be overwritten"),
+        ("index create n.bittern --from v.npz --bits 4 --skipped v.npz", "v.npz: would be over"),
+        ("index add c.bittern --from bits.npy --skipped bits.npy", "bits.npy: would be over"),
+        ("index sync c.bittern --skipped c.bittern", "c.bittern: is a collection, which is not"),
+        ("search c.bittern --image a.png --montage a.png", "a.png: would be overwritten"),
+        ("duplicates c.bittern --radius 1 --page c.bittern", "c.bittern: is a collection"),
+        ("compare a b --markdown c.bittern", "c.bittern: is a collection"),
+    ):
+        code, _, said = run(*words.split())
+        assert code == 2 and says in said, said
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_current_folder_that_is_gone_is_named(tmp_path):
+    def work():
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        os.chdir(gone)
+        gone.rmdir()
+        words = (sys.executable, "-m", "bittern", "report", "x", "--csv", "x.csv")
+        done = subprocess.run(
+            words, capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        )
+        assert done.stderr == b"bittern: the current folder: No such file or directory.\n", done
+        assert done.returncode == 2
+
+    assert in_child(work) == 0
+
+
 def test_a_read_only_folder_gets_one_sentence(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -100,13 +100,22 @@ def _sentence_of(error: Exception) -> str | None:
     if isinstance(error, MemoryError):
         return "not enough memory; evaluate shards of the database and add their profiles."
     if isinstance(error, OSError):
-        return f"{error.filename or 'the output'}: {error.strerror or error}."
+        return f"{error.filename or _nameless()}: {error.strerror or error}."
     if isinstance(error, RuntimeError) and NO_CACHE in str(error):
         return (
             "compiled code cannot be kept, because no folder for it can be written; set the "
             "variable NUMBA_CACHE_DIR to one that can."
         )
     return None
+
+
+def _nameless() -> str:
+    """What an error of the system is about if it names no file."""
+    try:
+        Path.cwd()
+    except OSError:
+        return "the current folder"
+    return "the output"
 
 
 def _in_our_words(message: str) -> str:
@@ -277,28 +286,35 @@ def whole(number: float, name: str) -> int:
 
 def check_outputs(*files: Path | None, plot: Path | None = None) -> None:
     """Raise an error now if a file could not be written, or a plot not drawn, later; skip None."""
+    from bittern.io.kinds import is_collection
+
     if plot is not None:
         from bittern.report.plots import figure_format, require_matplotlib
 
         figure_format(plot)
         require_matplotlib("--plot")
-    for path in (*files, plot):
-        if path is None:
-            continue
-        if path.is_dir():
-            raise FileError(f"{path}: is a folder; give the name of a file to write.")
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            # Writing replaces the whole file, and must not replace a device like /dev/stdout.
-            raise FileError(f"{path}: is a link or a device; give the name of a file to write.")
-        if not path.parent.is_dir():
-            raise FileError(f"{path}: cannot be written, there is no folder {path.parent}.")
-        if not os.access(path.parent, os.W_OK):
-            raise FileError(f"{path}: cannot be written, the folder {path.parent} is read-only.")
+    for path in filter(None, (*files, plot)):
+        _check_place(path)
+        if path.is_file() and is_collection(path):
+            raise FileError(f"{path}: is a collection, which is not replaced; choose another name.")
+
+
+def _check_place(path: Path) -> None:
+    """Raise FileError if no file could be written there."""
+    if path.is_dir():
+        raise FileError(f"{path}: is a folder; give the name of a file to write.")
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        # Writing replaces the whole file, and must not replace a device like /dev/stdout.
+        raise FileError(f"{path}: is a link or a device; give the name of a file to write.")
+    if not path.parent.is_dir():
+        raise FileError(f"{path}: cannot be written, there is no folder {path.parent}.")
+    if not os.access(path.parent, os.W_OK):
+        raise FileError(f"{path}: cannot be written, the folder {path.parent} is read-only.")
 
 
 def check_new_file(path: Path, *, force: bool, inputs: Iterable[Path | None]) -> None:
     """Raise an error now if a file could not be written later, or exists and ``force`` is false."""
-    check_outputs(path)
+    _check_place(path)
     check_overwriting([path], inputs)
     if path.exists() and not force:
         raise FileError(f"{path}: exists already; choose another name, or replace it with --force.")

@@ -146,8 +146,9 @@ def _order(bitorder: BitOrder | None) -> Literal["big", "little"] | None:
 
 
 def _write_output(items: Items, output: str, *, force: bool) -> None:
-    """Write codes, or make a collection."""
+    """Write codes, or make a collection; an old file is replaced when the new one is complete."""
     from bittern import store
+    from bittern.io.files import atomic_create
     from bittern.store.code_items import write_code_file
 
     suffix = Path(output).suffix.lower()
@@ -155,12 +156,20 @@ def _write_output(items: Items, output: str, *, force: bool) -> None:
         write_code_file(output, items)
     elif suffix == ".npy":
         items.codes.save(output)
+    elif store.is_address(output):
+        _fill_collection(output, items)
     else:
-        if force and not store.is_address(output):
-            Path(output).unlink(missing_ok=True)
-        with store.create(output, items.codes.n_bits, draft="bittern import") as collection:
-            collection.add(items.codes, items.ids, items.metadata)
-            collection.finish()
+        with atomic_create(output, replace=force) as made:
+            _fill_collection(str(made), items)
+            Path(f"{output}.wal").unlink(missing_ok=True)  # of the old one, if it was not closed
+
+
+def _fill_collection(place: str, items: Items) -> None:
+    from bittern import store
+
+    with store.create(place, items.codes.n_bits, draft="bittern import") as collection:
+        collection.add(items.codes, items.ids, items.metadata)
+        collection.finish()
 
 
 def _export_rabitq(source: Path, output: Path, quantiser: Path | None) -> None:

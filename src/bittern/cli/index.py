@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bittern.cli.app import BitOrder, Layout, app, check_outputs, echo, handle_interrupt
+from bittern.cli.app import (
+    BitOrder,
+    Layout,
+    app,
+    check_outputs,
+    check_overwriting,
+    echo,
+    handle_interrupt,
+)
 from bittern.cli.exchange import write_items
 from bittern.cli.features import OnBroken, OnError
 from bittern.cli.fit import Key
@@ -95,6 +103,8 @@ def create_index(
     from bittern.store.building import build_collection, choose_recipe
 
     check_outputs(skipped)
+    inputs = [source, metadata, *(Path(text) for text in (texts, hasher) if text is not None)]
+    check_overwriting([skipped], inputs)
     recipe = choose_recipe(
         source,
         hasher,
@@ -159,6 +169,7 @@ def add_to_index(
     if bool(files) == (source is not None):
         raise InputError("index add: give images, or --from SOURCE.")
     check_outputs(skipped)
+    check_overwriting([skipped], [*(files or ()), source, metadata])
     skip = None if on_error is None else on_error is OnError.skip
     with handle_interrupt(), store.open(name) as collection:
         is_images = source is None or (source.is_dir() and collection.recipe.features is not None)
@@ -257,6 +268,8 @@ def export_index(
         raise InputError(f"{output}: must end in .parquet, .npy, .faiss or .npz.")
     if suffix in (".parquet", ".npz") and bitorder is not None:
         raise InputError(f"index export: --bitorder is for bytes; a {suffix} file has words.")
+    check_outputs(output)
+    check_overwriting([output], [Path(name)])
     if suffix in KINDS:
         n, note = _export_bytes(read_any_items(name), output, bitorder or BitOrder.big)
         echo(f"{output}: {n:,} items{note}.")

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bittern.cli.app import CodeLayout, Layout, aligned, app, echo, echo_json, handle_interrupt
+from bittern.cli.app import (
+    CodeLayout,
+    Layout,
+    aligned,
+    app,
+    check_outputs,
+    check_overwriting,
+    echo,
+    echo_json,
+    handle_interrupt,
+)
 from bittern.cli.fit import Key
 from bittern.cli.index import Where
 from bittern.cli.sharded import Dask, Processes, executor_for, search_shards
@@ -96,6 +106,8 @@ def search(
     from bittern import store
     from bittern.store import queries
 
+    check_outputs(montage)
+    check_overwriting([montage], [*(image or ()), *(unlike or ()), vectors, codes])
     _check_files(row, vectors, codes)
     _check_options(image or [], unlike or [], text, row, radius)
     wanted: dict[str, Any] = {"to": to, "k": k, "radius": radius, "where": where}

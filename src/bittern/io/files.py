@@ -50,14 +50,14 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def atomic_create(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_create(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
     """A free name beside ``path``, for a file or a folder that becomes ``path`` at the end.
 
-    Fails if ``path`` exists: a database or a folder may hold more than would replace it.  After an
-    error, nothing remains.
+    Fails if ``path`` exists, unless it is a file to ``replace``: a database or a folder may hold
+    more than would replace it.  After an error, nothing remains, and an old file is as it was.
     """
     target = check_path(path)
-    if target.exists() or target.is_symlink():
+    if not (replace and target.is_file()) and (target.exists() or target.is_symlink()):
         raise FileError(f"{path}: exists already; choose another name, or remove it first.")
     remove_leftovers(target.parent)
     try:
@@ -69,7 +69,7 @@ def atomic_create(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield made
         if made.is_dir():
             made.chmod(0o777 & ~_umask())
-        made.rename(target)
+        made.replace(target)
     except OSError as error:
         raise FileError(f"{target}: cannot be written ({_why(error)}).") from error
     except FileError as error:  # which names the file that nobody asked for

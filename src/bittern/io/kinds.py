@@ -94,6 +94,14 @@ def describe(path: Path) -> str:
     return IS_CSV if is_csv and found in (IS_TEXT, IS_UNKNOWN) else found
 
 
+def is_collection(path: Path) -> bool:
+    """Whether a file is of DuckDB, and so may be a collection."""
+    try:
+        return describe(path) == IS_DUCKDB
+    except FileError:  # it cannot be read
+        return False
+
+
 def _kind_of_text(start: bytes) -> str:
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     return next((what for prefix, what in TEXTS.items() if text.startswith(prefix)), IS_TEXT)

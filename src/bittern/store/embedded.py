@@ -77,6 +77,12 @@ class EmbeddedCollection(Collection):
         target = Path(path)
         if target.exists():
             raise FileError(f"{target}: exists already; open() it, or delete it first.")
+        log = Path(f"{target}.wal")
+        if log.exists():
+            raise FileError(
+                f"{log}: is the log of a collection that is no longer there; bring that back, or "
+                "delete the log first."
+            )
         if not target.absolute().parent.is_dir():
             raise FileError(f"{target}: cannot be written (there is no such folder).")
         head = json.dumps(new_head(n_bits, recipe, draft)).encode()
@@ -468,6 +474,7 @@ def _make_file(file: Path, named: Path, n_bits: int, entries: dict[str, bytes]) 
             connection.execute("CREATE TABLE bittern (name VARCHAR, value BLOB)")
             for name, value in entries.items():
                 connection.execute("INSERT INTO bittern VALUES (?, ?)", [name, value])
+            connection.execute("CHECKPOINT")  # closing it would be silent about a full disk
     except (RuntimeError, duckdb.Error) as error:
         if is_interrupt(error):
             raise KeyboardInterrupt from None

@@ -203,6 +203,10 @@ def serving(
                 yield server
             finally:
                 server.end()
+                with suppress(
+                    OSError
+                ):  # something was served, and the next start can use its files
+                    settings.root.rmdir()
 
 
 def run(server: Server) -> None:
