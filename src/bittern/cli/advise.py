@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import VectorMetric, app, check_outputs, handle_interrupt, whole
+from bittern.cli.app import VectorMetric, app, check_outputs, echo, handle_interrupt, whole
 from bittern.cli.fit import Key
 from bittern.errors import InputError
 from bittern.progress import Bar

@@ -89,6 +89,15 @@ def main() -> None:
         _exit(f"{error.filename or 'the output'}: {error.strerror or error}.")
 
 
+def echo(message: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text; on a terminal, codes in it that would command the terminal are shown instead.
+
+    Labels, names of files and metadata may hold such codes, and files get them as they are.
+    """
+    stream = sys.stderr if err else sys.stdout
+    typer.echo(printable(message, kept="\n\t") if stream.isatty() else message, err=err, nl=nl)
+
+
 def _in_our_words(message: str) -> str:
     """The message with options instead of the arguments of functions."""
     from bittern.cli.wording import find_command, in_command_words

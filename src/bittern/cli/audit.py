@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import BitOrder, Layout, VectorMetric, app, handle_interrupt
+from bittern.cli.app import BitOrder, Layout, VectorMetric, app, echo, handle_interrupt
 from bittern.cli.evaluated_files import CodeOptions
 from bittern.cli.fit import Key
 from bittern.cli.sharded import Dask, Processes, executor_for

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, handle_interrupt
+from bittern.cli.app import app, echo, handle_interrupt
 from bittern.errors import InputError
 from bittern.progress import Bar
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, check_outputs, handle_interrupt
+from bittern.cli.app import app, check_outputs, echo, handle_interrupt
 from bittern.cli.report import PAGE
 from bittern.cli.run import RESULTS, Jobs, LiveView
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, check_outputs, handle_interrupt
+from bittern.cli.app import app, check_outputs, echo, handle_interrupt
 from bittern.cli.features import OnBroken, OnError
 from bittern.cli.sharded import Dask, Processes, executor_for
 from bittern.errors import InputError

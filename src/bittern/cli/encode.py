@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, check_new_file, handle_interrupt
+from bittern.cli.app import app, check_new_file, echo, handle_interrupt
 from bittern.cli.fit import Force, Images, Key, Labels, Tags, Texts, Vectors, read_files
 
 

@@ -20,6 +20,7 @@ from bittern.cli.app import (
     app,
     check_outputs,
     check_overwriting,
+    echo,
     parse_metrics,
 )
 from bittern.cli.evaluated_files import (
@@ -232,7 +233,7 @@ class Outputs:
             write_text(self.latex, scores.to_latex())
         if self.plot is not None:
             _draw(self.plot, profiles)
-        typer.echo(FORMATS[self.format](scores).rstrip("\n"))
+        echo(FORMATS[self.format](scores).rstrip("\n"))
 
 
 def _check_source(given: list[bool], qrels: Path | None, metrics: tuple[MetricName, ...]) -> None:

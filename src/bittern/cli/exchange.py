@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from typer import echo
 
-from bittern.cli.app import BitOrder, app, check_new_file
+from bittern.cli.app import BitOrder, app, check_new_file, echo
 from bittern.cli.fit import Force
 from bittern.errors import InputError, UnknownNameError
 from bittern.registry import Registry

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import echo
 
 from bittern.checks import check_count
-from bittern.cli.app import app
+from bittern.cli.app import app, echo
 from bittern.cli.serve import VARIABLE, allowed_hosts
 from bittern.errors import InputError
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, handle_interrupt
+from bittern.cli.app import app, echo, handle_interrupt
 from bittern.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, check_new_file, handle_interrupt
+from bittern.cli.app import app, check_new_file, echo, handle_interrupt
 from bittern.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import echo
 
-from bittern.cli.app import Format, app, check_outputs, parse_metrics
+from bittern.cli.app import Format, app, check_outputs, echo, parse_metrics
 from bittern.errors import InputError
 
 if TYPE_CHECKING:

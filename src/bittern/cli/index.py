@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import BitOrder, Layout, app, check_outputs, handle_interrupt
+from bittern.cli.app import BitOrder, Layout, app, check_outputs, echo, handle_interrupt
 from bittern.cli.exchange import write_items
 from bittern.cli.features import OnBroken, OnError
 from bittern.cli.fit import Key

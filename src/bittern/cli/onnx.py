@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, check_new_file
+from bittern.cli.app import app, check_new_file, echo
 from bittern.cli.fit import Force
 from bittern.errors import InputError
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, check_outputs
+from bittern.cli.app import app, check_outputs, echo
 from bittern.errors import InputError
 from bittern.io.files import write_text
 

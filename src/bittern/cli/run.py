@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from typer import echo
 
-from bittern.cli.app import app, handle_interrupt
+from bittern.cli.app import app, echo, handle_interrupt
 from bittern.cli.report import PAGE, write_reports
 from bittern.cli.sharded import executor_for
 from bittern.errors import InputError

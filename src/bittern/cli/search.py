@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import CodeLayout, Layout, app, handle_interrupt
+from bittern.cli.app import CodeLayout, Layout, app, echo, handle_interrupt
 from bittern.cli.fit import Key
 from bittern.cli.index import Where
 from bittern.cli.sharded import Dask, Processes, executor_for, search_shards

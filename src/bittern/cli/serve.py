@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import echo
 
 from bittern.checks import check_count
-from bittern.cli.app import app
+from bittern.cli.app import app, echo
 from bittern.cli.index import Place
 from bittern.errors import InputError
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import echo
 
-from bittern.cli.app import CodeLayout, Layout, app, handle_interrupt, whole
+from bittern.cli.app import CodeLayout, Layout, app, echo, handle_interrupt, whole
 from bittern.cli.fit import Key
 from bittern.cli.sharded import Dask, Processes, executor_for
 from bittern.errors import InputError

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import echo
 
-from bittern.cli.app import check_outputs, handle_interrupt
+from bittern.cli.app import check_outputs, echo, handle_interrupt
 from bittern.cli.features import MOST_SHOWN, OnError
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import echo
 
 import bittern
-from bittern.cli.app import app, handle_interrupt
+from bittern.cli.app import app, echo, handle_interrupt
 from bittern.errors import FileError
 from bittern.progress import Bar
 
