@@ -58,10 +58,11 @@ class MissingExtraError(BitternError, ImportError):
     """An optional library is not installed."""
 
 
-def printable(text: str) -> str:
+def printable(text: str, kept: str = "") -> str:
     r"""A text on one line, with escapes in place of what would command a terminal.
 
     Names of files, and in files, may contain line breaks, and codes that erase or forge lines.
+    Those in ``kept`` stay.
 
     >>> printable("a" + chr(10) + "b")
     'a\\nb'
@@ -70,7 +71,9 @@ def printable(text: str) -> str:
         return text
     from unicodedata import category
 
-    return "".join(c if c.isprintable() or category(c) == "Zs" else ascii(c)[1:-1] for c in text)
+    return "".join(
+        c if c.isprintable() or c in kept or category(c) == "Zs" else ascii(c)[1:-1] for c in text
+    )
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

@@ -6,6 +6,7 @@ found, so that damage that changes an answer without a word is noticed.
 
 import hashlib
 import io
+import json
 import shutil
 import tarfile
 import warnings
@@ -519,6 +520,16 @@ def _jpeg(path):
     image.save(path, exif=exif)
 
 
+def _picture(path):
+    from PIL import Image
+
+    Image.fromarray(np.random.default_rng(4).integers(0, 255, (9, 11, 3)).astype(np.uint8)).save(
+        path
+    )
+
+
+for ending in (".gif", ".tif", ".webp", ".bmp", ".ppm"):
+    add(f"image{ending}", "", ending, _picture, _use_image)
 add("image.png", "png", ".png", _png, _use_image)
 add("image.jpg", "", ".jpg", _jpeg, _use_image)
 
@@ -624,8 +635,6 @@ def _use_manifest(path):
 
 
 def _metadata(path):
-    import json
-
     rows = [{"file": f"{i}.png", "year": 2000 + i, "who": "me", "ok": True} for i in range(5)]
     path.write_text("\n".join(map(json.dumps, rows)) + "\n")
 
@@ -637,6 +646,53 @@ def _use_metadata(path):
     return repr(found.rows), found.columns, found.unmatched
 
 
+def _captions(path):
+    path.write_text('image,caption\na.png,one cat\nb.png,"a, dog"\na.png,again\n')
+
+
+def _use_captions(path):
+    from bittern.data.caption_files import captions_of_images
+
+    return repr(captions_of_images(path, path.parent, ["a.png", "b.png"], is_partial=True))
+
+
+def _old_torch(path):
+    import torch
+
+    tensors = {"weight": torch.from_numpy(X), "n": torch.arange(3)}
+    torch.save(tensors, path, _use_new_zipfile_serialization=False)
+
+
+def _use_old_torch(path):
+    from bittern.io.old_torch import read_tensors
+
+    return read_tensors(path)
+
+
+def _hits(path):
+    rows = np.repeat(np.arange(3), 4)
+    found = {"query": rows, "id": np.arange(12) % 7, "distance": np.arange(12) / 4}
+    if path.suffix == ".npz":
+        np.savez(path, **found)
+    else:
+        lines = [",".join(map(str, row)) for row in zip(*found.values(), strict=True)]
+        path.write_text("\n".join([",".join(found), *lines]) + "\n")
+
+
+def _use_hits(path):
+    from bittern.engines.hit_files import read_hits
+
+    found = read_hits(path, 3)
+    return found.ids, found.distances, found.offsets
+
+
+add("captions.csv", "text", ".csv", _captions, _use_captions)
+add("captions.jsonl", "jsonl", ".jsonl", lambda p: p.write_text(
+    '{"image": "a.png", "caption": "one cat"}\n{"image": "b.png", "caption": "a dog"}\n'
+), _use_captions)  # fmt: skip
+add("weights (old PyTorch)", "", ".pth", _old_torch, _use_old_torch, short=False)
+add("hits.npz", "npz", ".npz", _hits, _use_hits)
+add("hits.csv", "text", ".csv", _hits, _use_hits)
 add("idx images", "", ".idx", _idx, _use_idx)
 add("fvecs", "", ".fvecs", _fvecs, _use_fvecs)
 add("pickled batch", "", ".pkl", _pickle, _use_pickle)
@@ -728,7 +784,46 @@ add("protocol", "text", ".toml", lambda p: p.write_text(PROTOCOL), _use_protocol
 add("record", "json.gz", ".json.gz", _experiment, _use_record, is_ours=True)
 add("experiment", "json.gz", ".json.gz", _experiment, _use_experiment, is_ours=True, short=False)
 
-# Shards and collections.
+# Shards, collections, and what is stored beside them.
+
+
+def _known_pairs(path):
+    from bittern.index.near_codes import NearCodes
+    from bittern.store.coded_images import CodedImages
+    from bittern.store.known_pairs import write_known
+    from bittern.store.recipe import Recipe
+
+    names = tuple(f"{i}.png" for i in range(N))
+    items = CodedImages("place", names, (None,) * N, CODES, Recipe(), tuple("1 2" for _ in names))
+    write_known(path, items, NearCodes.of(CODES, 4))
+
+
+def _use_known_pairs(path):
+    from bittern.store.known_pairs import read_known
+
+    found = read_known(path)
+    return found.near.words, found.near.pairs, list(found.images), found.hash_name
+
+
+def _decisions(path):
+    from bittern.store.decisions import FORMAT, VERSION
+
+    known = {"1": "keep", "5": "reject"}
+    path.write_text(json.dumps({"format": FORMAT, "version": VERSION, "decisions": known}))
+
+
+def _use_decisions(path):
+    from types import SimpleNamespace
+
+    from bittern.store.decisions import SUFFIX, Decisions
+
+    place = path.with_name("a")
+    shutil.copyfile(path, f"{place}{SUFFIX}")
+    return Decisions(SimpleNamespace(folder=path.parent, place=place)).read()
+
+
+add("known pairs", "npz", ".npz", _known_pairs, _use_known_pairs, is_ours=True)
+add("decisions", "json", ".json", _decisions, _use_decisions)
 
 
 def _shards(path):

@@ -241,7 +241,7 @@ def handle_interrupt() -> Iterator[None]:
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print text to be read; names in it cannot steer the terminal."""
-    typer.echo("\n".join(map(printable, text.split("\n"))), err=err, nl=nl)
+    typer.echo(printable(text, kept="\n\t"), err=err, nl=nl)
 
 
 def echo_data(text: str, *, nl: bool = True) -> None:

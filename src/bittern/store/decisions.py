@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bittern.errors import FileError, InputError
-from bittern.io.files import check_version, reading, write_text
+from bittern.io.files import check_version, existing_file, reading, write_text
 from bittern.io.locks import locked
 from bittern.store.base import Collection
 from bittern.store.queries import image_file
@@ -41,7 +41,7 @@ class Decisions:
         if not self.path.exists():
             return {}
         with reading(self.path, "file of decisions"):
-            plain = json.loads(self.path.read_text(encoding="utf-8"))
+            plain = json.loads(existing_file(self.path).read_text(encoding="utf-8"))
             if plain.get("format") != FORMAT:
                 raise FileError(f"{self.path}: is not a file of decisions.")
             check_version(self.path, plain.get("version"), VERSION)
