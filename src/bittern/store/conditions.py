@@ -31,32 +31,6 @@ OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 SAME = {"=": "==", "<>": "!="}
 KEYWORDS = {"AND", "OR", "NOT", "IN", "LIKE", "BETWEEN", "TRUE", "FALSE", "IS", "NULL"}
 
-# What conditions on files may call.  DuckDB also has functions that wait, that fail with what only
-# the server should know, or that make texts and lists of any size, for each item.
-FUNCTIONS = frozenset(
-    """
-    ~~ !~~ ~~* !~~* ~~~ like_escape not_like_escape ilike_escape not_ilike_escape ^@
-    + - * / // % ** ^ & | ~ << >> || @> <@ &&
-    abs ceil ceiling even exp floor greatest isfinite isinf isnan least ln log log10 log2 mod pow
-    power round sign sqrt trunc
-    bit_length concat contains ends_with hash instr lcase left len length levenshtein lower ltrim
-    md5 nullif ord parse_dirname parse_dirpath parse_filename position prefix regexp_extract
-    regexp_full_match regexp_matches reverse right row rtrim split_part starts_with strip_accents
-    strlen strpos substr substring suffix trim ucase unicode upper
-    array_contains array_extract array_has array_has_all array_has_any array_length array_position
-    list_contains list_element list_extract list_has list_has_all list_has_any list_position
-    list_value string_split str_split split array_slice list_slice
-    age century current_date current_timestamp date_diff date_part date_sub date_trunc datediff
-    datepart datesub datetrunc day dayname dayofmonth dayofweek dayofyear decade epoch epoch_ms
-    get_current_timestamp hour isodow isoyear julian last_day make_date make_timestamp microsecond
-    millisecond minute month monthname now quarter second strftime strptime time_bucket timezone
-    to_days to_hours to_minutes to_months to_seconds to_timestamp to_weeks to_years today
-    try_strptime week weekday weekofyear year yearweek
-    json_array_length json_contains json_exists json_extract json_extract_path
-    json_extract_path_text json_extract_string json_type json_valid json_value ->> ->
-    """.split()  # noqa: SIM905
-)
-
 Kind = Literal["number", "string", "boolean"]  # as PostgreSQL's jsonb_typeof says it
 POSTGRES_TYPES: dict[Kind, str] = {"number": "numeric", "string": "text", "boolean": "boolean"}
 POSTGRES_SIGNS = {"==": "=", "!=": "<>"}

@@ -31,8 +31,8 @@ from bittern.io.metadata import (
     value_of,
 )
 from bittern.store.base import TITLE, Collection, Ids, Items, new_head
-from bittern.store.conditions import FUNCTIONS
 from bittern.store.duckfile import DuckFile, duckdb_library, first_line, is_interrupt, quoted
+from bittern.store.file_conditions import check_condition
 from bittern.store.paths import real_folder
 from bittern.store.recipe import PARTS, Recipe
 
@@ -287,7 +287,7 @@ class EmbeddedCollection(Collection):
         """Check that it is a condition; turn DuckDB's complaints about it into one sentence."""
         duckdb = duckdb_library()
         try:
-            self._check_is_condition(where)
+            check_condition(where, self._file)
             yield
         except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
             known = ", ".join(["id", *self._kinds])
@@ -295,31 +295,6 @@ class EmbeddedCollection(Collection):
                 f"{TITLE}: where {where!r} cannot be evaluated ({first_line(error)}); "
                 f"items have {known}."
             ) from None
-
-    def _check_is_condition(self, where: str) -> None:
-        """Fail unless it is one expression on the item's own values.
-
-        As DuckDB parses it, a SELECT of the expression must differ from a SELECT of TRUE only in
-        that expression, and the expression must not contain a SELECT.
-        """
-        sql = "SELECT json_serialize_sql(?::VARCHAR), json_serialize_sql('SELECT (true)')"
-        asked, plain = map(json.loads, self._file.rows(sql, [f"SELECT ({where}\n)"])[0])
-        if asked["error"]:
-            message = str(asked["error_message"]).splitlines()[0].rstrip(".!")
-            raise InputError(f"{TITLE}: where must be one condition, got {where!r} ({message}).")
-        selected = [_pop_select_list(tree) for tree in (asked, plain)]
-        is_one = asked == plain and all(len(expressions) == 1 for expressions in selected)
-        if not is_one or _has_subquery(selected[0]):
-            raise InputError(
-                f"{TITLE}: where must be one condition on the metadata, without SELECT, "
-                f"got {where!r}."
-            )
-        other = next((name for name in _called(selected[0]) if name not in FUNCTIONS), None)
-        if other is not None:
-            raise InputError(
-                f"{TITLE}: where cannot use {other!r}, got {where!r}; conditions may compare, "
-                "calculate, and look at texts, lists and dates."
-            )
 
     def _search(self, queries: Codes, k: int, where: str | None) -> Hits:
         return self._current_index().search(queries, k, where=self._allowed(where))
@@ -513,27 +488,6 @@ def _json_pair(name: str, kind: str) -> str:
     there = f"isfinite({_name(name)})" if kind == "DOUBLE" else f"{_name(name)} IS NOT NULL"
     key = quoted(f'"{name}":')  # names are letters, digits and _
     return f"CASE WHEN {there} THEN {key} || to_json({_name(name)})::VARCHAR END"
-
-
-def _pop_select_list(tree: dict[str, Any]) -> list[Any]:
-    """The expressions of a parsed SELECT, removed from it."""
-    statements = tree["statements"]
-    return statements[0]["node"].pop("select_list", []) if len(statements) == 1 else []
-
-
-def _has_subquery(tree: Any) -> bool:
-    if isinstance(tree, dict):
-        return tree.get("class") == "SUBQUERY" or any(map(_has_subquery, tree.values()))
-    return isinstance(tree, list) and any(map(_has_subquery, tree))
-
-
-def _called(tree: Any) -> Iterator[str]:
-    """The names of the functions in a parsed expression."""
-    if isinstance(tree, dict) and tree.get("class") == "FUNCTION":
-        yield str(tree["function_name"]).lower()
-    parts = tree.values() if isinstance(tree, dict) else tree
-    for part in parts if isinstance(tree, dict | list) else ():
-        yield from _called(part)
 
 
 def _name(name: str) -> str:
