@@ -26,6 +26,7 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, …, lengths of name and
 _LARGEST = 1 << 28  # bytes of one image file
 _ENCRYPTED = 1
 DEFLATE = 1032  # bytes that one compressed byte can stand for, at most
+MOST_PIXELS = {"PNG": 8 * DEFLATE, "GIF": 4096}  # of a byte; LZW's longest string has 4096
 _HEIC = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"}  # ISO 23008-12
 
 
@@ -205,8 +206,9 @@ def _refuse_bomb(n_pixels: int) -> None:
 
 
 def _refuse_short(image: Image, source: Path | BinaryIO) -> None:
-    """Raise an error if a PNG file is too short for its pixels; Pillow would make them anyway."""
-    if image.format != "PNG":
+    """Raise an error if a file is too short for its pixels; Pillow would make them anyway."""
+    most = MOST_PIXELS.get(image.format or "")
+    if most is None:
         return
     if isinstance(source, Path):
         n_bytes = source.stat().st_size
@@ -214,7 +216,7 @@ def _refuse_short(image: Image, source: Path | BinaryIO) -> None:
         place = source.tell()
         n_bytes = source.seek(0, os.SEEK_END)
         source.seek(place)
-    if image.width * image.height > 8 * DEFLATE * n_bytes:
+    if image.width * image.height > most * n_bytes:
         raise ValueError("is damaged; it is too short for its pixels")
 
 

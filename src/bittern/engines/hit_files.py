@@ -110,7 +110,7 @@ def _from_arrays(source: Path, table: ArrayTable, n_queries: int, names: Any) ->
     if n_lists != n_queries:
         raise FileError(f"{source}: has {n_lists:,} lists of hits for {n_queries:,} queries.")
     at = _name(table, VALUES, n_axes)
-    values = np.full(ids.shape, np.nan) if at is None else table[at].read().astype(np.float64)
+    values = np.full(ids.shape, np.nan) if at is None else _reals(table, at)
     try:
         return Hits(ids, values, offsets)
     except InputError as error:
@@ -128,6 +128,9 @@ def _from_rows(
     names: Any,
 ) -> Hits:
     """One row for each hit, in the order of ranks, or of the rows."""
+    lengths = [len(column) for column in (query, ids, values, ranks) if column is not None]
+    if len(set(lengths)) > 1:
+        raise FileError(f"{source}: its columns differ in length, got {lengths} rows.")
     q = _query_positions(source, query, n_queries, query_ids)
     items = _positions(source, ids, names)
     order = np.lexsort((q,)) if ranks is None else np.lexsort((ranks, q))
@@ -195,6 +198,10 @@ def _values(table: ArrayTable, n: int) -> NDArray[np.float64]:
     name = _name(table, VALUES, 1)
     if name is None:
         return np.full(n, np.nan)
+    return _reals(table, name)
+
+
+def _reals(table: ArrayTable, name: str) -> NDArray[np.float64]:
     column = table[name].read()
     if column.dtype.kind not in "iuf":
         raise FileError(f"{table.path}: '{name}' must be numbers, got {column.dtype}.")

@@ -68,9 +68,13 @@ def _tensor(storage: Any, offset: int, shape: Any, strides: Any, *_: Any) -> _Te
     return _Tensor(storage, offset, shape, strides)
 
 
-class _Unpickler(pickle.Unpickler):
-    """Python's unpickler, limited to the names that files of tensors use."""
+class _Unpickler(pickle._Unpickler):
+    """Python's unpickler, limited to the names that files of tensors use.
 
+    The one in C allocates as large a memo as a file asks for.
+    """
+
+    path: Path
     stand_ins: dict[tuple[str, str], Any] = {  # noqa: RUF012
         ("collections", "OrderedDict"): _Tensors,
         ("torch._utils", "_rebuild_tensor_v2"): _tensor,
@@ -79,6 +83,11 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for a name."""
+        if (module, name) not in self.stand_ins:
+            raise FileError(
+                f"{self.path}: asks for '{module}.{name}'; a file of tensors must not run code, so "
+                "it was not read."
+            )
         return self.stand_ins[module, name]
 
     def persistent_load(self, pid: Any) -> _Storage:
@@ -88,14 +97,9 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _unpickled(stream: io.BytesIO, path: Path) -> Any:
-    try:
-        return _Unpickler(stream).load()
-    except KeyError as error:
-        module, name = error.args[0]
-        raise FileError(
-            f"{path}: asks for '{module}.{name}'; a file of tensors must not run code, so it was "
-            "not read."
-        ) from None
+    unpickler = _Unpickler(stream)
+    unpickler.path = path
+    return unpickler.load()
 
 
 def _read_storage(

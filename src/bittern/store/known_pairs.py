@@ -84,10 +84,11 @@ def read_known(path: str | os.PathLike[str]) -> KnownPairs:
             raise FileError(f"{source}: is damaged; {error}") from error
         pairs, numbers = arrays["pairs"], arrays["numbers"]
         _check(len(codes), pairs, numbers, arrays["names"], arrays["states"])
-    near = NearCodes(codes.words, codes.n_bits, int(about["radius"]), pairs)
-    rows = zip(arrays["names"].tolist(), arrays["states"].tolist(), numbers.tolist(), strict=True)
-    images = {name: (state, codes[i : i + 1]) for name, state, i in rows}
-    return KnownPairs(str(source), str(about["hash"]), near, images)
+        near = NearCodes(codes.words, codes.n_bits, int(about["radius"]), pairs)
+        names, states = arrays["names"].tolist(), arrays["states"].tolist()
+        rows = zip(names, states, numbers.tolist(), strict=True)
+        images = {name: (state, codes[i : i + 1]) for name, state, i in rows}
+        return KnownPairs(str(source), str(about["hash"]), near, images)
 
 
 def _check(n: int, pairs: NDArray[Any], numbers: NDArray[Any], *others: NDArray[Any]) -> None:
