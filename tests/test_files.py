@@ -151,3 +151,13 @@ def test_an_array_that_does_not_fit_is_said_in_words(tmp_path):
     with full, atomic_write(tmp_path / "a.npy"):
         raise OSError("20000 requested and 1008 written")  # as NumPy says it
     assert not any(tmp_path.iterdir())
+
+
+def test_files_are_written_without_changing_the_umask_of_other_threads(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "umask", lambda _: pytest.fail("the umask is of the whole process"))
+    with atomic_write(tmp_path / "file") as file:
+        file.write(b"a")
+    with atomic_create(tmp_path / "folder") as made:
+        made.mkdir(mode=0o700)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("file", "folder")]
+    assert modes[1] & 0o666 == modes[0]

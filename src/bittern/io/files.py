@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import shutil
+import stat
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -16,6 +18,7 @@ from bittern.errors import BitternError, FileError, InputError, shown
 from bittern.io.leftovers import own_mark, remove_leftovers
 
 MOST_NAME = 40  # characters of a file's name that the name of its temporary file repeats
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 MOST_RATIO = 1100  # deflate shrinks by a factor of at most 1032
 
 
@@ -31,17 +34,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     if target.exists() and not target.is_file():
         raise FileError(f"{path}: cannot be written: it exists and is not an ordinary file.")
     remove_leftovers(target.parent)
+    temporary = target.with_name(f"{_marked(target)}{secrets.token_hex(4)}.tmp")
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=_marked(target), suffix=".tmp")
+        handle = os.open(temporary, NEW, 0o666)  # whom the umask allows may read it
     except OSError as error:
         raise FileError(f"{target}: cannot be written ({error.strerror}).") from error
-    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
     except OSError as error:
         raise FileError(f"{target}: cannot be written ({_why(error)}).") from error
@@ -68,7 +70,7 @@ def atomic_create(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
         made = room / target.name
         yield made
         if made.is_dir():
-            made.chmod(0o777 & ~_umask())
+            made.chmod(_usual_mode(room))
         made.replace(target)
     except OSError as error:
         raise FileError(f"{target}: cannot be written ({_why(error)}).") from error
@@ -221,8 +223,7 @@ def _marked(target: Path) -> str:
     return f".{target.name[:MOST_NAME]}{own_mark()}"
 
 
-def _umask() -> int:
-    """The process's file mode mask; POSIX can only read it by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _usual_mode(room: Path) -> int:
+    """The mode of a new folder; the umask itself can only be read by setting it for all threads."""
+    (room / ".new").mkdir()
+    return stat.S_IMODE((room / ".new").stat().st_mode)
