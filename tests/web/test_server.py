@@ -186,8 +186,9 @@ def test_a_file_or_port_that_cannot_be_used_is_one_sentence(run, made, tmp_path)
     assert done.stderr.count("\n") == 1
 
 
-def test_a_service_that_cannot_start_leaves_nothing(tmp_path, run):
+def test_a_service_that_cannot_start_leaves_nothing(tmp_path):
     (tmp_path / "a.txt").write_text("no collection")
-    code, _, said = run("serve", tmp_path / "a.txt", "--port", 0)
-    assert code == 2 and "not a collection" in said
+    command = [sys.executable, "-m", "bittern", "serve", tmp_path / "a.txt", "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2 and "not a collection" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
