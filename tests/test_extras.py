@@ -81,6 +81,23 @@ def test_nothing_is_raised_or_imported_if_nothing_is_missing():
 
 
 @pytest.mark.parametrize(
+    "reason",
+    ["ImportError('undefined symbol')", "OSError('no libcudart')", "AttributeError('np.bool8')"],
+)
+def test_a_library_that_is_installed_but_broken_is_named_with_its_reason(
+    tmp_path, monkeypatch, run, reason
+):
+    (tmp_path / "faiss.py").write_text(f"raise {reason}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "faiss", raising=False)
+    bt.Codes.from_bits(np.eye(8, dtype=bool)).save(tmp_path / "c.npz")
+    code, _, said = run("export", tmp_path / "c.npz", tmp_path / "c.faiss", "--to", "faiss")
+    assert code == 2 and "needs FAISS, which is installed but cannot be loaded (" in said
+    assert reason.split("'")[1] in said and "pip install --force-reinstall 'bittern[io]'" in said
+    assert said.count("\n") == 1 and not (tmp_path / "c.faiss").exists()
+
+
+@pytest.mark.parametrize(
     ("needs", "sentence"),
     [
         ({"TALR": ["torch"]}, "TALR: needs PyTorch; pip install 'bittern[deep]'."),

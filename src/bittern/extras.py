@@ -55,11 +55,22 @@ LIBRARIES = {
 
 
 def import_extra(module: str, owner: str) -> Any:
-    """The optional module; if it is missing, the error says which extra of Bittern installs it."""
+    """The optional module; if it is missing, the error says which extra of Bittern installs it.
+
+    So it does if the module is there, but cannot be loaded, for which libraries have many errors.
+    """
+    library = module.partition(".")[0]
     try:
         __import__(module)
-    except ImportError:
-        raise MissingExtraError(_refusal({owner: (module.partition(".")[0],)})) from None
+    except Exception as error:
+        if is_missing(library):
+            raise MissingExtraError(_refusal({owner: (library,)})) from None
+        reason = " ".join(str(error).split()) or type(error).__name__
+        command = _command([library]).replace("install", "install --force-reinstall", 1)
+        raise MissingExtraError(
+            f"{owner}: needs {_titles([library])}, which is installed but cannot be loaded "
+            f"({reason}); {command}."
+        ) from error
     return sys.modules[module]
 
 

@@ -66,7 +66,8 @@ def demo(
 
 def open_explorer(folder: Path, *, no_browser: bool) -> None:
     """Make the demo's own collection, if it is not there, and open it in the browser."""
-    from bittern.cli.explore import NEEDED, explore
+    from bittern.cli.explore import explore
+    from bittern.cli.serve import NEEDED
     from bittern.extras import require
 
     require({"demo --explore": (*NEEDED, "duckdb", "snowballstemmer")})

@@ -12,15 +12,13 @@ import typer
 
 from bittern.checks import check_count
 from bittern.cli.app import app, echo
-from bittern.cli.serve import VARIABLE, allowed_hosts
+from bittern.cli.serve import NEEDED, VARIABLE, allowed_hosts
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from bittern.web.source import CollectionSource
-
-NEEDED = ("fastapi", "uvicorn", "starlette", "pydantic")
 
 
 @app.command()
@@ -50,9 +48,11 @@ def explore(
     ] = False,
 ) -> None:
     """Look at a collection or an experiment in the browser: search, compare, quality, codes."""
-    from bittern.extras import require
+    from bittern.extras import import_extra, require
 
     require({"explore": NEEDED})
+    for module in NEEDED:
+        import_extra(module, "explore")
     check_count(port, "explore: --port", least=0, most=65535)
     token = token or os.environ.get(VARIABLE) or None
     hosts = allowed_hosts(host, token, "explore")

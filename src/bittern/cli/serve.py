@@ -15,6 +15,7 @@ from bittern.cli.index import Place
 from bittern.errors import InputError
 
 VARIABLE = "BITTERN_TOKEN"
+NEEDED = ("fastapi", "uvicorn", "starlette", "pydantic")
 
 
 @app.command()
@@ -43,9 +44,11 @@ def serve(
     max_pixels: Annotated[int, typer.Option(help="Largest image, in millions of pixels.")] = 50,
 ) -> None:
     """Serve a collection over HTTP: search, items, add, delete, metrics; see docs/serve.md."""
-    from bittern.extras import require
+    from bittern.extras import import_extra, require
 
-    require({"serve": ("fastapi", "uvicorn", "starlette", "pydantic", "duckdb")})
+    require({"serve": (*NEEDED, "duckdb")})
+    for module in NEEDED:
+        import_extra(module, "serve")
     from bittern.web import server
 
     token = token or os.environ.get(VARIABLE) or None

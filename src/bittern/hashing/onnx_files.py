@@ -11,7 +11,7 @@ import numpy as np
 import bittern
 from bittern.checks import check_choice
 from bittern.codes import BitOrder, check_bitorder
-from bittern.extras import require
+from bittern.extras import import_extra
 from bittern.io.files import atomic_write
 from bittern.io.onnx_graph import OnnxGraph, Port
 
@@ -41,7 +41,7 @@ def write_onnx(
 ) -> None:
     """Write a graph with the output ``codes``, and ``logits`` of the type of the rows if asked."""
     check_bitorder(bitorder)
-    require({f"{function.title}: to_onnx()": ("onnx",)})
+    import_extra("onnx", f"{function.title}: to_onnx()")
     graph, rows = OnnxGraph(), function.rows
     is_vectors = np.dtype(rows.dtype).kind == "f"
     drawn = function.draw(graph, graph.cast(rows.name, np.float64) if is_vectors else rows.name)

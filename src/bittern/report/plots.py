@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bittern.errors import InputError
-from bittern.extras import require
+from bittern.extras import import_extra, require
 from bittern.io.files import atomic_write
 from bittern.metrics import Curve
 
@@ -169,10 +169,9 @@ def _blank(path: str | os.PathLike[str], n_panels: int = 1) -> tuple[Any, Any]:
     Several panels share their axis of precision.
     """
     figure_format(path)
-    require_matplotlib(f"a figure ({path})")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6 if n_panels == 1 else 4 * n_panels, 4), layout="constrained")
+    figure = import_extra("matplotlib.figure", f"a figure ({path})").Figure(
+        figsize=(6 if n_panels == 1 else 4 * n_panels, 4), layout="constrained"
+    )
     panels = figure.subplots(1, n_panels, sharey=True, squeeze=False)[0]
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
