@@ -294,3 +294,11 @@ def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch, ending
         MissingExtraError, match=rf"x\{ending}: .* pip install 'bittern\[{extra}\]'"
     ):
         read_codes(path)
+
+
+def test_more_rows_than_a_parquet_file_can_stand_for_are_refused(tmp_path):
+    table = pa.table({"x": np.zeros((1 << 24) + 1, bool)})
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
+    assert (tmp_path / "a.parquet").stat().st_size < 10_000
+    with pytest.raises(FileError, match="the number of rows claims 16777217 bytes, but"):
+        read_vectors(tmp_path / "a.parquet")

@@ -66,10 +66,9 @@ def import_extra(module: str, owner: str) -> Any:
         if is_missing(library):
             raise MissingExtraError(_refusal({owner: (library,)})) from None
         reason = " ".join(str(error).split()) or type(error).__name__
-        command = _command([library]).replace("install", "install --force-reinstall", 1)
         raise MissingExtraError(
             f"{owner}: needs {_titles([library])}, which is installed but cannot be loaded "
-            f"({reason}); {command}."
+            f"({reason}); {_command([library])} --force-reinstall."
         ) from error
     return sys.modules[module]
 

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from bittern.errors import FileError
 from bittern.extras import import_extra
-from bittern.io.files import reading
+from bittern.io.files import reading, refuse_excess
 from bittern.io.named_array import NamedArray
+
+MOST_ROWS = 1 << 24  # that a few bytes may stand for, by repetition
 
 
 def parquet_columns(path: Path) -> dict[str, NamedArray]:
@@ -22,6 +24,8 @@ def parquet_columns(path: Path) -> dict[str, NamedArray]:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
         if n_rows < 0 or file.metadata.num_row_groups < 0:
             raise FileError(f"{path}: has the impossible number of {n_rows} rows.")
+        if n_rows > MOST_ROWS:
+            refuse_excess(path, n_rows, path.stat().st_size, "the number of rows")
         fields = {name: schema.field(name).type for name in schema.names}
         return {name: _entry(path, name, kind, n_rows) for name, kind in fields.items()}
 
