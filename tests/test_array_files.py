@@ -297,8 +297,10 @@ def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch, ending
 
 
 def test_more_rows_than_a_parquet_file_can_stand_for_are_refused(tmp_path):
-    table = pa.table({"x": np.zeros((1 << 24) + 1, bool)})
-    pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
+    n = (1 << 24) + 1
+    alike = pa.table({"x": np.zeros(n, np.int32)})
+    together = {"row_group_size": n, "data_page_size": 4 * n, "max_rows_per_page": n}
+    pq.write_table(alike, tmp_path / "a.parquet", write_batch_size=n, **together)
     assert (tmp_path / "a.parquet").stat().st_size < 10_000
     with pytest.raises(FileError, match="the number of rows claims 16777217 bytes, but"):
         read_vectors(tmp_path / "a.parquet")
