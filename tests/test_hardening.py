@@ -857,6 +857,31 @@ def test_ctrl_c_while_a_class_is_made_is_no_error(monkeypatch, run):
     assert run("index") == (130, "", "bittern: stopped.\n")
 
 
+def test_processes_take_no_module_from_the_current_folder(tmp_path):
+    # A stranger's folder may hold a duckdb.py beside the data.
+    for module in ("duckdb", "multiprocessing", "pickle", "numpy"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit('taken from the current folder')")
+    CODES.save(tmp_path / "c.npz")
+    bt.hashing.LSH(8).fit(X).save(tmp_path / "m.npz")
+    bt.scale.Shards.create(tmp_path / "s", vectors=X.astype(np.float32), shard_size=40)
+    with bt.store.create(tmp_path / "a.bittern", 64) as collection:
+        collection.add(CODES)
+    (tmp_path / "copy.bittern").write_bytes((tmp_path / "a.bittern").read_bytes())
+    script = "from bittern.__main__ import main; main()"  # as the command that pip installs
+    for words in (
+        ("index", "add", "copy.bittern", "--from", "c.npz"),
+        ("shards", "encode", "s", "m.npz", "--processes", "1"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", script, *words],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        assert done.returncode == 0, done.stderr
+
+
 WORKER = """
 import os, sys, time
 from bittern.parallel import run_tasks

@@ -289,6 +289,17 @@ def test_warm_up_refuses_a_folder_that_cannot_be_written(run, monkeypatch, tmp_p
     assert complaint.count("\n") == 1 and "set NUMBA_CACHE_DIR to a folder that can" in complaint
 
 
+def test_compiled_code_that_is_damaged_is_named(run, monkeypatch, tmp_path):
+    from numba.core.caching import IndexDataCacheFile
+
+    (tmp_path / "kernel.nbi").write_bytes(b"\xdc" * 40)
+    kept = IndexDataCacheFile(str(tmp_path), "kernel", 0)
+    monkeypatch.setattr("bittern.io.kinds.describe", lambda _: kept.load("a key"))
+    code, _, said = run("evaluate", tmp_path / "kernel.nbi", "--query-labels", "x")
+    assert code == 2
+    assert f"{tmp_path}: compiled code is damaged; delete this folder, and try again" in said
+
+
 def test_kernels_that_cannot_be_kept_are_explained(run, monkeypatch):
     def refuse():
         raise RuntimeError("cannot cache function 'popcount': no locator available for file 'x'")

@@ -14,6 +14,8 @@ AGAIN = 0.05  # seconds after which a Ctrl-C that Python dropped is repeated
 
 def main() -> None:
     """Run the command; Ctrl-C ends it without a word while it starts and when it is over."""
+    # Python looks for modules in the current folder first, which may be a stranger's.
+    os.environ["PYTHONSAFEPATH"] = "1"  # for the processes that the command starts
     is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
         if is_usual:

@@ -36,6 +36,7 @@ GRACE = 3  # seconds in which a process that was told to end cleans up
 PR_SET_PDEATHSIG = 1
 Progress = Callable[[int, int], None]  # called with (done, total)
 
+SAFE_PATH = "PYTHONSAFEPATH"  # or a process looks for modules in the current folder first
 # Matrix products round differently on two threads than on one, which may flip a bit of a code.  So
 # parallel tasks get one thread each; only our own counting, which is exact, may use more.
 ONE_THREAD = (
@@ -441,7 +442,7 @@ def _interrupts_held() -> Iterator[None]:
 @contextmanager
 def _child_environment(threads: int) -> Iterator[None]:
     """Set the environment variables for a process started meanwhile."""
-    wanted = dict.fromkeys(ONE_THREAD, "1") | {VARIABLE: str(threads)}
+    wanted = dict.fromkeys((*ONE_THREAD, SAFE_PATH), "1") | {VARIABLE: str(threads)}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

@@ -12,6 +12,7 @@ from copy import copy
 from enum import StrEnum
 from inspect import getdoc
 from pathlib import Path
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -106,6 +107,16 @@ def _sentence_of(error: Exception) -> str | None:
             "compiled code cannot be kept, because no folder for it can be written; set the "
             "variable NUMBA_CACHE_DIR to one that can."
         )
+    if (folder := _damaged_code(error)) is not None:
+        return f"{folder}: compiled code is damaged; delete this folder, and repeat the command."
+    return None
+
+
+def _damaged_code(error: BaseException) -> str | None:
+    """The folder of compiled code that numba was reading when it raised the error."""
+    for frame, _ in walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__") == "numba.core.caching":
+            return getattr(frame.f_locals.get("self"), "_cache_path", None)
     return None
 
 

@@ -95,7 +95,7 @@ def check_sound(
 
 def _try(path: Path, made: Path) -> str | None:
     """What DuckDB complains of in the copy; None if of nothing."""
-    command = [sys.executable, "-c", TRIAL, str(made)]
+    command = [sys.executable, "-P", "-c", TRIAL, str(made)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         done = subprocess.run(
