@@ -107,6 +107,11 @@ def test_uploads_are_limited_in_bytes_and_in_pixels(collection):
     large = client.post("/search", files={"image": ("a.png", png(1, (40, 40)), "image/png")})
     assert large.status_code == 413
     assert "pixels" in large.json()["error"]
+    blank = io.BytesIO()
+    Image.new("1", (31, 31)).save(blank, "PNG")
+    many = [("images", (f"{i}.png", blank.getvalue())) for i in range(11)]
+    assert client.post("/add", files=many[:2]).status_code == 200
+    assert "together" in client.post("/add", files=many).json()["error"]
     long = client.post("/search", content=b"{" + b" " * 20_000)
     assert long.status_code == 413
     assert "bytes" in long.json()["error"]

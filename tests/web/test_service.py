@@ -306,6 +306,15 @@ def test_no_message_is_long_or_has_what_is_no_text(images):
     assert answer.status_code == 400 and not answer.json()["error"].endswith("..")
 
 
+def test_an_answer_has_no_more_hits_than_fit_the_memory(served, monkeypatch):
+    monkeypatch.setattr("bittern.web.searching.MOST_HITS", 2 * N)
+    client, _ = served
+    assert len(hits_of(client, id=3, radius=N_BITS)) == N
+    assert len(ask(client, codes=["0000"] * 2, radius=N_BITS)["results"]) == 2
+    assert len(ask(client, codes=["0000"] * 200, radius=0)["results"]) == 200
+    assert "hits" in ask(client, 422, codes=["0000"] * 3, radius=N_BITS)["error"]
+
+
 def test_a_request_adds_no_thousands_of_keys(changed):
     client, _ = changed
     for metadata in ([{f"k{i}": 1 for i in range(5000)}], [{f"k{i}": 1} for i in range(5000)]):

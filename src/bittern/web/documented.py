@@ -11,6 +11,7 @@ SENTENCES = {
     401: ("no token", "This server needs its token, in the header 'Authorization: Bearer TOKEN'."),
     403: ("not allowed", "Pages of other sites may not use this server."),
     404: ("no such item", "No item has the id 7."),
+    408: ("too slow", "The request came too slowly."),
     409: ("id taken", 'The id 7 exists already; "replace": true replaces the item.'),
     413: ("too large", "A request may have at most 33,554,432 bytes."),
     415: ("wrong kind", "The upload is not an image that can be read."),

@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from bittern.errors import BitternError, MissingExtraError, shortened
 from bittern.web.refusal import Refusal, log
@@ -30,6 +31,8 @@ def answer_to(error: Exception) -> JSONResponse:
         return answer(422, f"The request is not valid: {_first(error)}.")
     if isinstance(error, BitternError):
         return answer(422, str(error))
+    if isinstance(error, ClientDisconnect):
+        return answer(400, "The client is gone.")  # which nobody reads
     if isinstance(error, HTTPException):
         return answer(error.status_code, _of_status(error), dict(error.headers or {}))
     log.error("a request failed", exc_info=error)
@@ -42,13 +45,16 @@ def install(app: FastAPI) -> None:
     async def handle(_: Request, error: Exception) -> JSONResponse:
         return answer_to(error)
 
-    for kind in (BitternError, ValidationError, RequestValidationError, HTTPException, Exception):
+    kinds = (BitternError, ValidationError, RequestValidationError, HTTPException)
+    for kind in (*kinds, ClientDisconnect, Exception):
         app.add_exception_handler(kind, handle)
 
 
 def _advice(status: int) -> dict[str, str]:
     if status == 401:
         return {"WWW-Authenticate": "Bearer"}
+    if status == 408:  # the rest of the body may never come
+        return {"Connection": "close"}
     return {"Retry-After": "1"} if status == 503 else {}
 
 

@@ -8,7 +8,9 @@ that was made to point to this machine (DNS rebinding) is refused; ``Origin`` an
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import time
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -23,6 +25,7 @@ from bittern.web.refusal import Refusal
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 COOKIE = "bittern_token"
+PATIENCE, SLOWEST = 20.0, 10_000  # seconds for a body, and one more for so many bytes
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
     "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -160,13 +163,19 @@ def _with_safe_headers(send: Send) -> Send:
 
 
 def _limited(receive: Receive, most_bytes: int) -> Receive:
-    """The same, but fails when the body is longer than its header said or than is allowed."""
-    n = 0
+    """The same, but fails when the body is longer than is allowed, or comes too slowly."""
+    n, begin, is_more = 0, time.monotonic(), True
 
     async def received() -> MutableMapping[str, Any]:
-        nonlocal n
-        message = await receive()
-        n += len(message.get("body", b""))
+        nonlocal n, is_more
+        if not is_more:  # what comes next is that the client is gone
+            return await receive()
+        try:
+            async with asyncio.timeout(begin + PATIENCE + n / SLOWEST - time.monotonic()):
+                message = await receive()
+        except TimeoutError:
+            raise Refusal(408, "The request came too slowly.") from None
+        n, is_more = n + len(message.get("body", b"")), message.get("more_body", False)
         if n > most_bytes:
             raise _too_large(most_bytes)
         return message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from bittern.web.source import Source
 
 MEBIBYTE = 1 << 20
 MOST_FILE = 1 << 28  # bytes of an image file that is shown
+MOST_LARGEST = 10  # images of the largest size in one request
 THUMBNAIL = 256  # pixels of the longer side
 MOST_THUMBNAIL = 1024
 BROWSER_FORMATS = {"JPEG": "image/jpeg", "PNG": "image/png", "GIF": "image/gif"} | {
@@ -33,8 +35,23 @@ class Limits:
     pixels: int = 50_000_000
 
 
+def check_uploads(images: Sequence[bytes], limits: Limits) -> None:
+    """Refuse images that are too large, or take too long together: small files may be huge."""
+    n_pixels = sum(_checked(content, limits)[1] for content in images)
+    if n_pixels > MOST_LARGEST * limits.pixels:
+        raise Refusal(
+            413,
+            f"The images of a request may have {MOST_LARGEST * limits.pixels:,} pixels together.",
+        )
+
+
 def check_upload(content: bytes, limits: Limits) -> str:
     """The format of an uploaded image, whose header says that it is not too large."""
+    return _checked(content, limits)[0]
+
+
+def _checked(content: bytes, limits: Limits) -> tuple[str, int]:
+    """The format and the pixels of an uploaded image."""
     from PIL.Image import DecompressionBombError
 
     try:
@@ -46,7 +63,7 @@ def check_upload(content: bytes, limits: Limits) -> str:
         raise Refusal(415, "The upload is not an image that can be read.") from None
     if n_pixels > limits.pixels:
         raise Refusal(413, f"An image may have at most {limits.pixels:,} pixels.")
-    return kind
+    return kind, n_pixels
 
 
 def read_own_image(source: Source, id_: int, known: dict[str, Any]) -> bytes:

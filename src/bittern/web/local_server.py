@@ -19,6 +19,8 @@ def run(app: FastAPI, host: str, port: int, announce: Callable[[str], None]) -> 
     """Serve until Ctrl-C; ``announce`` is called with the address once requests are answered."""
     import uvicorn
 
+    from bittern.web.connections import Connection
+
     listening = bind(host, port)
     number = listening.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
@@ -29,7 +31,12 @@ def run(app: FastAPI, host: str, port: int, announce: Callable[[str], None]) -> 
             announce(f"http://{shown}:{number}/")
 
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, ws="none"
+        app,
+        http=Connection,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
     )
     with listening, suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
         Announced(config).run(sockets=[listening])

@@ -13,13 +13,14 @@ from bittern.checks import check_choice
 from bittern.codes import Codes
 from bittern.index.hits import Hits
 from bittern.store.recipe import IMAGE, TEXT
-from bittern.web.asked import Search, codes_from, image_bytes
+from bittern.web.asked import MOST_K, MOST_QUERIES, Search, codes_from, image_bytes
 from bittern.web.found import Found, Ids
-from bittern.web.images import Limits, check_upload
+from bittern.web.images import Limits, check_uploads
 from bittern.web.refusal import Refusal
 from bittern.web.source import Source
 
 DEFAULT_K = 10
+MOST_HITS = MOST_K * MOST_QUERIES  # of one answer
 NO_VECTORS = "This server has no vectors to rerank by; start it with --vectors."
 
 
@@ -36,8 +37,25 @@ def find(source: Source, query: Query, asked: Search, where: str | None) -> list
     if asked.rerank is not None:
         return _reranked(source, query, asked, where)
     if asked.radius is not None:
-        return source.within(query.codes, min(asked.radius, source.n_bits), where)
+        return _within(source, query.codes, asked.radius, where)
     return source.search(query.codes, asked.k or DEFAULT_K, where)
+
+
+def _within(source: Source, codes: Codes, radius: int, where: str | None) -> list[Found]:
+    """All items within the radius of each query, unless they are too many for one answer."""
+    radius = min(radius, source.n_bits)
+    if len(codes) * source.count() <= MOST_HITS:
+        return source.within(codes, radius, where)
+    found: list[Found] = []
+    for q in range(len(codes)):
+        found += source.within(codes[q : q + 1], radius, where)
+        if sum(map(len, found)) > MOST_HITS:
+            raise Refusal(
+                422,
+                f"An answer may have {MOST_HITS:,} hits, and this one would have more; give a "
+                "smaller radius, or k, or fewer queries.",
+            )
+    return found
 
 
 def encode(source: Source, asked: Search, uploads: Sequence[bytes], limits: Limits) -> Query:
@@ -61,7 +79,8 @@ def vectors_query(source: Source, given: Sequence[Sequence[float]]) -> Query:
     """Vectors of a request, and their codes."""
     if len({len(row) for row in given}) != 1:
         raise Refusal(422, "All vectors of a request must have the same number of values.")
-    vectors = np.array(given, np.float32)
+    with np.errstate(over="ignore"):
+        vectors = np.array(given, np.float32)
     if not np.isfinite(vectors).all():
         raise Refusal(422, "Vectors must have finite values.")
     modality = IMAGE if source.recipe.is_crossmodal else None
@@ -70,8 +89,7 @@ def vectors_query(source: Source, given: Sequence[Sequence[float]]) -> Query:
 
 def image_query(source: Source, images: Sequence[bytes], limits: Limits) -> Query:
     """Images of a request as the features see them, and their codes."""
-    for content in images:
-        check_upload(content, limits)
+    check_uploads(images, limits)
     recipe = source.recipe
     if recipe.features is None or recipe.features.takes != "images":
         raise Refusal(
@@ -157,7 +175,7 @@ def _reranked(source: Source, query: Query, asked: Search, where: str | None) ->
         raise Refusal(422, needs if has_vectors else NO_VECTORS)
     k = asked.k or DEFAULT_K
     if asked.radius is not None:
-        found = source.within(query.codes, min(asked.radius, source.n_bits), where)
+        found = _within(source, query.codes, asked.radius, where)
     else:
         found = source.search(query.codes, max(k, asked.rerank or 0), where)
     return [

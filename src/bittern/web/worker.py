@@ -59,6 +59,7 @@ def work(settings: Settings, number: int, shared: Any, report: Connection) -> No
 
         from bittern.kernels import small
         from bittern.web.app import create_app
+        from bittern.web.connections import Connection as ClientConnection
         from bittern.web.images import Limits
         from bittern.web.metrics import Metrics
 
@@ -78,6 +79,7 @@ def work(settings: Settings, number: int, shared: Any, report: Connection) -> No
         listening = listen(settings) if settings.own_sockets else shared
         config = uvicorn.Config(
             Spread(app, state),
+            http=ClientConnection,
             lifespan="off",
             ws="none",
             access_log=False,
@@ -197,7 +199,7 @@ def _warm_up(source: Source) -> None:
 
 def prepare() -> None:
     """Import what every worker needs, so that those that are forked have it."""
-    for name in ("uvicorn.loops.auto", "uvicorn.protocols.http.auto", "bittern.web.app"):
+    for name in ("uvicorn.loops.auto", "bittern.web.connections", "bittern.web.app"):
         import_module(name)
 
 
