@@ -92,9 +92,7 @@ def main() -> None:
         )
     except Exception as error:
         if (folder := _damaged_code(error)) is not None:
-            _exit(
-                f"{folder}: compiled code is damaged; delete this folder, and repeat the command."
-            )
+            _exit(f"{folder}: compiled code is damaged; delete this folder, and try again.")
         if not isinstance(error, OSError):
             raise
         _exit(f"{error.filename or _nameless()}: {error.strerror or error}.")
