@@ -108,7 +108,7 @@ def _sentence_of(error: Exception) -> str | None:
             "variable NUMBA_CACHE_DIR to one that can."
         )
     if (folder := _damaged_code(error)) is not None:
-        return f"{folder}: compiled code is damaged; delete this folder, and repeat the command."
+        return f"{folder}: compiled code is damaged; delete this folder, and try again."
     return None
 
 
