@@ -1,5 +1,6 @@
 """A real server: processes, signals, sockets."""
 
+import os
 import re
 import shutil
 import signal
@@ -18,6 +19,7 @@ from collections_to_serve import N, make_vectors
 from processes import seconds
 
 from bittern import store
+from bittern.io import leftovers
 from bittern.web.guard import LOOPBACK
 from bittern.web.server import serving
 
@@ -123,6 +125,34 @@ def test_a_server_of_two_workers_loses_nothing_when_processes_are_killed(made, t
     with store.open(path) as opened:
         assert opened.ids.tolist() == list(range(N + 3))
     assert not [one for one in Path(path).parent.iterdir() if one.suffix == ".wal"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signals")
+def test_a_closed_terminal_ends_it_and_what_a_kill_left_is_removed(made, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "t"))
+    Path(tmp_path, "t").mkdir()
+    path = shutil.copy(made, tmp_path)
+
+    def left():
+        return [one.name for one in Path(tmp_path, "t").glob("serve*")]
+
+    with server_of(path) as (process, _):
+        for one in (process.pid, *(one.pid for one in psutil.Process(process.pid).children())):
+            os.kill(one, signal.SIGHUP)
+        assert process.wait(PATIENCE) == 0
+    assert left() == []
+    with subprocess.Popen(
+        [sys.executable, "-m", "bittern", "serve", str(path), "--port", "0"], stdout=subprocess.PIPE
+    ) as killed:
+        killed.stdout.readline()
+        children = psutil.Process(killed.pid).children()
+        killed.kill()
+    psutil.wait_procs(children, PATIENCE)
+    (name,) = left()
+    long_ago = time.time() - 2 * leftovers.AGE
+    os.utime(tmp_path / "t" / name, (long_ago, long_ago))
+    with server_of(path):
+        assert len(left()) == 1 and name not in left()
 
 
 def test_beside_other_threads_processes_begin_anew(made, tmp_path):

@@ -53,7 +53,8 @@ def serve(
 
     token = token or os.environ.get(VARIABLE) or None
     hosts = allowed_hosts(host, token)
-    signal.signal(signal.SIGTERM, _leave)  # which would leave temporary files behind
+    for sign in server.endings():  # which would leave temporary files behind
+        signal.signal(sign, _leave)
     check_count(workers, "serve: --workers", most=64)
     check_count(port, "serve: --port", least=0, most=65535)
     check_count(max_upload, "serve: --max-upload", most=4096)

@@ -32,6 +32,7 @@ from bittern.web.shared.calls import Line
 from bittern.web.worker import Settings, load_code, prepare, work, write
 
 SHORT, MOST_SHORT = 5.0, 5  # seconds; processes in a row that may end sooner
+LONGEST_ADDRESS = 100  # bytes of a path at which a process may listen
 GRACE = 10.0  # seconds that processes have to end
 
 
@@ -182,7 +183,7 @@ def serving(
     """A server that answers during the block; ``more`` are fields of its :class:`Settings`."""
     is_served = is_address(place)
     own_sockets = sys.platform == "linux"
-    with temporary_folder() as run:
+    with temporary_folder("serve") as run:
         settings = Settings(
             place,
             root=run if is_served or more.get("read_only") else _root(place),
@@ -203,15 +204,20 @@ def serving(
                 yield server
             finally:
                 server.end()
-                with suppress(
-                    OSError
-                ):  # something was served, and the next start can use its files
+                with suppress(OSError):  # it has files, which the next start can use
                     settings.root.rmdir()
 
 
+def endings() -> list[signal.Signals]:
+    """The signals that say to end: a closed terminal too, unless ``nohup`` says otherwise."""
+    known = [one for one in signal.Signals if one.name in ("SIGTERM", "SIGHUP")]
+    return [one for one in known if signal.getsignal(one) != signal.SIG_IGN]
+
+
 def run(server: Server) -> None:
-    """Serve until SIGTERM or Ctrl-C."""
-    before = {sign: signal.signal(sign, server.stop) for sign in (signal.SIGINT, signal.SIGTERM)}
+    """Serve until SIGTERM or Ctrl-C, or until the terminal is closed."""
+    signs = (signal.SIGINT, *endings())
+    before = {sign: signal.signal(sign, server.stop) for sign in signs}
     try:
         server.attend()
     finally:
@@ -238,8 +244,10 @@ def _make_shared(run: Path, workers: int) -> None:
 
 def _address(run: Path) -> str | tuple[str, int]:
     """Where the writer listens: a socket in our own folder, or a free port of this machine."""
-    if hasattr(socket, "AF_UNIX") and sys.platform != "win32":
-        return str(run / "writer")
+    path = str(run / "writer")
+    is_short = len(os.fsencode(path)) <= LONGEST_ADDRESS
+    if hasattr(socket, "AF_UNIX") and sys.platform != "win32" and is_short:
+        return path
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return "127.0.0.1", free.getsockname()[1]

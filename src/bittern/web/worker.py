@@ -213,11 +213,13 @@ def load_code(settings: Settings) -> None:
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the parent, and end when it is gone; it may have been killed."""
+    """Leave Ctrl-C and a closed terminal to the parent, and end when it is gone or killed."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     threadpool_limits(1)  # libraries that the parent had loaded do not read the environment again
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # and not the parent's handler
     from multiprocessing import parent_process
 
