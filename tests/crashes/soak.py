@@ -11,6 +11,7 @@ share), and the size of the files.  A subject is anything with the methods of Su
 """
 
 import argparse
+import contextlib
 import math
 import os
 import random
@@ -197,9 +198,11 @@ def main():
     parser.add_argument("--subject", choices=list(SUBJECTS), default="collection")
     parser.add_argument("--rate", type=float, default=math.inf, help="operations a second, at most")
     parser.add_argument("--figure", type=Path, help="draw latency and memory to this file")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    given, rows = parser.parse_args(), None
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
         rows = soak(SUBJECTS[given.subject](folder), given.minutes, given.rate)
+    if rows is None:
+        return 130
     sys.stdout.write(table_of(rows) + "\n")
     if given.figure is not None:
         draw_figure(rows, given.figure)

@@ -266,8 +266,15 @@ def main():
     import formats
 
     if given.trial:
-        return one_trial(formats.FORMATS[given.trial[0]], int(given.trial[1]))
+        name, number = given.trial
+        if name not in formats.FORMATS or not number.isdecimal():
+            parser.error(
+                f"--trial takes a format, one of {', '.join(formats.FORMATS)}; and a number"
+            )
+        return one_trial(formats.FORMATS[name], int(number))
     names = [n for n in formats.FORMATS if not given.format or any(f in n for f in given.format)]
+    if not names:  # which would find nothing bad
+        parser.error(f"--format: none of {', '.join(formats.FORMATS)} has that in its name")
     tally = Tally(given.findings, given.total, given.start)
     made = tempfile.TemporaryDirectory(prefix="bittern-fuzz-", dir=place())
     with made as seeds, contextlib.suppress(KeyboardInterrupt):

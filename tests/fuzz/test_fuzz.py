@@ -1,9 +1,10 @@
 """A short attack on every reader of files; ``scripts/fuzz`` is the long one."""
 
+import sys
 from pathlib import Path
 
 import pytest
-from attack import Tally, attack, file_name
+from attack import Tally, attack, file_name, main
 from formats import FORMATS
 from trials import BAD, Bench, damaged, seed_of
 
@@ -33,6 +34,14 @@ def test_trials_can_be_repeated(seeds):
     folder = seed_of(one, seeds)
     assert damaged(one, 3, folder) == damaged(one, 3, folder)
     assert damaged(one, 3, folder) != damaged(one, 4, folder)
+
+
+@pytest.mark.parametrize("words", [("--format", "nope"), ("--trial", "nope", "1")])
+def test_an_attack_on_an_unknown_format_is_refused_and_no_success(words, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["fuzz", *words])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "codes.npz, codes.npy" in capsys.readouterr().err
 
 
 def known():
