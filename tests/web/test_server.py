@@ -203,6 +203,8 @@ def test_the_token_comes_from_the_environment_and_a_snapshot_is_left_alone(made,
         (["--host", "192.168.0.1"], "needs --token"),
         (["--workers", "0"], "--workers"),
         (["--port", "70000"], "--port"),
+        (["--token", "schlüssel"], "the token must be"),
+        (["--token", "two words"], "the token must be"),
     ],
 )
 def test_what_cannot_be_served_is_one_sentence(run, made, monkeypatch, options, sentence):
