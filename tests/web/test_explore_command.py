@@ -68,6 +68,7 @@ def test_a_page_is_that_of_its_path_whatever_else_the_address_says(client, query
         (["."], "protocol.toml"),
         (["rows.bittern", "--host", "0.0.0.0"], "needs --token"),
         (["rows.bittern", "--port", "70000"], "--port"),
+        (["rows.bittern", "--token", "a;b"], "the token must be"),
     ],
 )
 def test_a_mistake_gets_one_sentence(run, rows, monkeypatch, words, says):

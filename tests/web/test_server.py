@@ -155,6 +155,20 @@ def test_a_closed_terminal_ends_it_and_what_a_kill_left_is_removed(made, tmp_pat
         assert len(left()) == 1 and name not in left()
 
 
+def test_readers_are_answered_while_no_writer_can_begin(made, tmp_path):
+    path = Path(shutil.copy(made, tmp_path))
+    with server_of(path) as (process, client):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:5000])
+        for one in processes(process, "writer"):
+            one.kill()
+        for _ in range(20):
+            assert client.get("health").json()["items"] == N
+            time.sleep(0.1)
+        assert process.poll() is None
+        path.write_bytes(whole)
+
+
 def test_beside_other_threads_processes_begin_anew(made, tmp_path):
     path, done = shutil.copy(made, tmp_path), threading.Event()
     other = threading.Thread(target=done.wait, daemon=True)  # a fork would be half a copy
@@ -189,6 +203,8 @@ def test_the_token_comes_from_the_environment_and_a_snapshot_is_left_alone(made,
         (["--host", "192.168.0.1"], "needs --token"),
         (["--workers", "0"], "--workers"),
         (["--port", "70000"], "--port"),
+        (["--token", "schlüssel"], "the token must be"),
+        (["--token", "two words"], "the token must be"),
     ],
 )
 def test_what_cannot_be_served_is_one_sentence(run, made, monkeypatch, options, sentence):

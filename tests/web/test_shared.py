@@ -1,5 +1,6 @@
 """The shared files: what a worker sees is what the collection holds, after any writes."""
 
+import errno
 import shutil
 import threading
 
@@ -168,6 +169,39 @@ def test_readers_do_not_wait_for_a_write(path, tmp_path):
     with shared.writer._lock, shared.writer.collection._file.transaction():
         threading.Thread(target=read, daemon=True).start()
         assert done.wait(seconds(60))  # of an unfinished write, or this would never end
+    shared.close()
+
+
+def test_a_full_disk_refuses_a_write_before_anything_is_stored(path, tmp_path, monkeypatch):
+    rng, shared = np.random.default_rng(0), Shared(path, tmp_path / "run")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tail, "append", full)
+    for write in (
+        lambda: shared.source.add(random_codes(rng, 3), None, [{}, {}, {}], replace=False),
+        lambda: shared.source.delete(np.array([3]), None),
+    ):
+        with pytest.raises(Refusal, match="Nothing was stored: No space") as refused:
+            write()
+        assert refused.value.status == 503
+    monkeypatch.undo()
+    assert len(shared.writer.collection) == N
+    shared.source.add(random_codes(rng, 3), None, [{"label": "late"}] * 3, replace=False)
+    assert_same(shared.source, shared.writer.collection, rng)
+    shared.close()
+
+
+@pytest.mark.parametrize("text", ["plain", "\U0001f426" * 50, '"' * 50, "\x01" * 50])
+def test_the_room_that_is_reserved_holds_what_is_written(path, tmp_path, monkeypatch, text):
+    rng, shared = np.random.default_rng(0), Shared(path, tmp_path / "run")
+    written, append = [], tail.append
+    monkeypatch.setattr(tail, "append", lambda *given: written.append(given[2]) or append(*given))
+    metadata = [{"label": text, "number": 3, "size": 10**15, "list": [text, 1.5]}] * 5
+    shared.source.add(random_codes(rng, 5), None, metadata, replace=False)
+    room, record = map(len, written)
+    assert record <= room
     shared.close()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -59,7 +60,7 @@ def explore(
     with opened(place, against, vectors, token, hosts) as application:
         from bittern.web.local_server import run
 
-        shown = "" if token is None else f"?token={token}"
+        shown = "" if token is None else f"?token={quote(token, safe='')}"
         run(application, host, port, lambda address: _announce(address + shown, no_browser))
 
 

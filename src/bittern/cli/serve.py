@@ -83,6 +83,11 @@ def allowed_hosts(host: str, token: str | None, command: str = "serve") -> tuple
     """The names that requests may address; None for all, which need a token."""
     from bittern.web.guard import LOOPBACK
 
+    if token and not (token.isascii() and token.isprintable() and not set(token) & set(' ",;\\')):
+        raise InputError(
+            f"{command}: the token must be of ASCII letters, digits and signs, without blanks, "
+            "quotes, commas, semicolons or backslashes, so that every client can send it."
+        )
     if host.strip("[]").lower() in LOOPBACK:
         return LOOPBACK
     if not token:

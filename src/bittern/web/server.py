@@ -32,6 +32,7 @@ from bittern.web.shared.calls import Line
 from bittern.web.worker import Settings, load_code, prepare, work, write
 
 SHORT, MOST_SHORT = 5.0, 5  # seconds; processes in a row that may end sooner
+PAUSE = 10.0  # seconds before the next one, if it was there once
 LONGEST_ADDRESS = 100  # bytes of a path at which a process may listen
 GRACE = 10.0  # seconds that processes have to end
 
@@ -45,8 +46,10 @@ class _Child:
     process: Any = None
     report: Any = None
     is_ready: bool = False
+    has_served: bool = False  # whether one of its processes was ready
     born: float = 0.0
     n_short: int = 0
+    rests_until: float = 0.0  # if it has no process
 
 
 class _Stopped(BaseException):
@@ -94,6 +97,9 @@ class Server:
             self._begin(self._later.pop(0))
         while not self._is_stopping:
             self._attend(0.5)
+            for child in self._children:
+                if child.process is None and time.monotonic() >= child.rests_until:
+                    self._begin(child)
 
     def stop(self, *_: Any) -> None:
         """Let :meth:`attend` return; a handler of signals."""
@@ -138,8 +144,9 @@ class Server:
 
     def _attend(self, seconds: float | None) -> None:
         """Wait for news of a process, and act on it."""
-        reports = {child.report: child for child in self._children if not child.is_ready}
-        ends = {child.process.sentinel: child for child in self._children}
+        alive = [child for child in self._children if child.process is not None]
+        reports = {child.report: child for child in alive if not child.is_ready}
+        ends = {child.process.sentinel: child for child in alive}
         for news in wait([*reports, *ends], seconds):
             if news in reports:
                 self._hear(reports[news])
@@ -149,21 +156,26 @@ class Server:
     def _hear(self, child: _Child) -> None:
         try:
             kind, sentence = child.report.recv()
-        except (EOFError, OSError):
-            self._replace(child)
+        except (EOFError, OSError):  # it ends, of which we hear in another way
             return
-        if kind == "failed":
+        if kind == "failed" and not child.has_served:
             raise FileError(sentence)
-        child.is_ready = True
+        if kind == "failed":
+            log.warning("%s", sentence)
+            return
+        child.is_ready = child.has_served = True
 
     def _replace(self, child: _Child) -> None:
         child.process.join()
         is_short = time.monotonic() - child.born < SHORT
         child.n_short = child.n_short + 1 if is_short else 0
-        if child.n_short > MOST_SHORT:
+        if child.n_short > MOST_SHORT and not child.has_served:
             raise InputError("serve: a process ends again and again; its messages say why.")
         log.warning("a process ended with code %s, another takes over", child.process.exitcode)
-        self._begin(child)
+        if child.n_short > MOST_SHORT:  # the disk may be full; the others answer meanwhile
+            child.process, child.rests_until = None, time.monotonic() + PAUSE
+        else:
+            self._begin(child)
 
 
 def can_fork() -> bool:

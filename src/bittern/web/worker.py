@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bittern.errors import BitternError
+from bittern.web.refusal import log
 from bittern.web.shared.calls import Line
 from bittern.web.shared.generation import SharedNumbers
 from bittern.web.shared.source import GENERATION, N_STATE, STATE, WORKERS
@@ -115,7 +116,10 @@ def write(settings: Settings, report: Connection) -> None:
         answer_calls(listener, functions)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        writer.close()
+        try:
+            writer.close()
+        except BitternError as error:  # what was acknowledged is stored all the same
+            log.warning("%s", error)
 
 
 class Spread:

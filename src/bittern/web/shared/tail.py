@@ -73,3 +73,8 @@ def append(path: Path, start: int, record: bytes) -> int:
     finally:
         os.close(handle)
     return start + len(record)
+
+
+def reserve(path: Path, start: int, n_items: int, n_words: int, n_text: int) -> None:
+    """Make sure that a record of so many items and so much text can be written at ``start``."""
+    append(path, start, bytes(HEAD.size + n_items * 8 * (3 + n_words) + n_text))

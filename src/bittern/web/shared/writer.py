@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from bittern.web.shared.view import View
 from bittern.web.source import CollectionSource
 
 PATIENCE = 10.0  # seconds that a condition may take, and that one waits for another
+TEXT_ROOM = 2  # metadata as we write it may be longer than as they came
 FEWEST, SHARE = 4096, 64  # changes, or one in SHARE items, after which a generation is made anew
 
 
@@ -53,6 +56,7 @@ class Writer:
             old = np.empty(0, np.int64)
             if replace and ids is not None:
                 old = ids[self.collection._which_exist(ids)]
+            self._reserve(len(codes), metadata)
             self._generation.remove_stamp()
             new = self._source.add(codes, ids, metadata, replace=replace)
             self._append(old, new, codes)
@@ -66,6 +70,7 @@ class Writer:
             found = np.empty(0, np.int64) if found is None else np.asarray(found, np.int64)
             if len(found) == 0:
                 return 0
+            self._reserve(len(found), None)
             self._generation.remove_stamp()
             n = self._source.delete(found, None)
             none = np.empty((0, -(-self.collection.n_bits // 64)), np.uint64)
@@ -95,8 +100,19 @@ class Writer:
             self._compacting.join()
         with self._lock:
             if not self.collection.read_only:
-                self._generation.write_stamp(self.collection.fingerprint())
+                with suppress(OSError, FileError):  # without one, they are made again
+                    self._generation.write_stamp(self.collection.fingerprint())
             self.collection.close()
+
+    def _reserve(self, n: int, metadata: Metadata) -> None:
+        """Refuse a change that could be stored, but not be shown, because the disk is full."""
+        now = self._generation
+        n_text = TEXT_ROOM * len(json.dumps(metadata, default=str))
+        n_words = -(-self.collection.n_bits // 64)
+        try:
+            tail.reserve(now.tail, now.committed[0], n, n_words, n_text)
+        except OSError as error:
+            raise Refusal(503, f"Nothing was stored: {error.strerror or error}.") from None
 
     def _append(self, removed: Ids, added: Ids, codes: Codes) -> None:
         """Show a committed change to the readers; if that fails, all is exported at a new start."""
@@ -117,8 +133,15 @@ class Writer:
             is_long = view.n_changes > max(FEWEST, view.n_first // SHARE)
             is_running = self._compacting is not None and self._compacting.is_alive()
             if is_long and not is_running:
-                self._compacting = threading.Thread(target=self._compact, args=(view,))
+                self._compacting = threading.Thread(target=self._try_to_compact, args=(view,))
                 self._compacting.start()
+
+    def _try_to_compact(self, view: View) -> None:
+        try:
+            self._compact(view)
+        except (OSError, FileError) as error:  # the disk is full; after the next write then
+            log.warning("the shared files stay long: %s", error)
+            generation.remove_others(self._root, self._generation.number)
 
     def _compact(self, view: View) -> None:
         """Write the items of a view as a generation, then the changes since, then publish it."""
