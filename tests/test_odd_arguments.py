@@ -187,7 +187,7 @@ def test_sth_in_single_precision_does_not_depend_on_scale(scale):
 
 def test_a_message_cannot_steer_a_terminal_or_break_a_line():
     said = str(bt.InputError("no\n\n   file \x1b[31mred\udc80 \x85here."))
-    assert said == "no file \\x1b[31mred\\udc80 here."
+    assert said == r"no\n\n   file \x1b[31mred\udc80 \x85here."
 
 
 def test_the_table_above_has_only_arguments_that_exist():

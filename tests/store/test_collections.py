@@ -391,7 +391,7 @@ def test_what_is_not_a_condition_on_the_metadata_is_refused(in_file, where):
 def test_a_condition_that_takes_too_long_is_stopped(in_file, monkeypatch):
     matching = in_file.condition_reader(0.1)
     assert len(matching("upper(label) = 'CAT'")) == in_file.count("label = 'cat'")
-    monkeypatch.setattr("bittern.store.embedded.FUNCTIONS", {"sleep_ms"})
+    monkeypatch.setattr("bittern.store.file_conditions.FUNCTIONS", {"sleep_ms"})
     with pytest.raises(InputError, match=r"takes more than 0\.1 s"):
         matching("sleep_ms(60000)")
     monkeypatch.undo()
@@ -399,7 +399,7 @@ def test_a_condition_that_takes_too_long_is_stopped(in_file, monkeypatch):
 
 
 def test_a_file_is_closed_while_a_condition_is_looked_at(tmp_path, monkeypatch):
-    monkeypatch.setattr("bittern.store.embedded.FUNCTIONS", {"sleep_ms"})
+    monkeypatch.setattr("bittern.store.file_conditions.FUNCTIONS", {"sleep_ms"})
     with bt.store.create(tmp_path / "a.bittern", N_BITS) as collection:
         collection.add(CODES)
         matching = collection.condition_reader(600)

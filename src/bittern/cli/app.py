@@ -261,13 +261,14 @@ def echo_data(text: str, *, nl: bool = True) -> None:
 
 
 def echo_json(value: Any, *, indent: int | None = None) -> None:
-    """Print JSON; where the output has no sign for a letter, its number stands for it."""
+    """Print JSON; numbers stand for what would steer a terminal or what the output cannot show."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
+        is_shown = all(line.isprintable() for line in text.split("\n"))
     except UnicodeEncodeError:
-        text = json.dumps(value, indent=indent)
-    echo_data(text)
+        is_shown = False
+    echo_data(text if is_shown else json.dumps(value, indent=indent))
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

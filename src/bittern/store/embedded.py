@@ -78,7 +78,7 @@ class EmbeddedCollection(Collection):
         if target.exists():
             raise FileError(f"{target}: exists already; open() it, or delete it first.")
         log = Path(f"{target}.wal")
-        if log.exists():
+        if log.exists():  # DuckDB would apply it to the new file
             raise FileError(
                 f"{log}: is the log of a collection that is no longer there; bring that back, or "
                 "delete the log first."
@@ -87,10 +87,6 @@ class EmbeddedCollection(Collection):
             raise FileError(f"{target}: cannot be written (there is no such folder).")
         head = json.dumps(new_head(n_bits, recipe, draft)).encode()
         entries = {"head": head, "next_id": b"0", **recipe.to_blobs()}
-        if Path(f"{target}.wal").exists():  # DuckDB would apply it to the new file
-            raise FileError(
-                f"{target}.wal: is the log of a collection that is not there; remove it first."
-            )
         # An incomplete file must not look like a collection.
         remove_leftovers(target.absolute().parent)
         unnamed = target.with_name(f".{target.name}{own_mark()}tmp")
