@@ -337,3 +337,15 @@ def test_codes_of_the_optimisation_are_those_of_the_training_pairs(fitted):
         assert fitted.training_bits_.shape == (120, 8)
         agree = (fitted.training_bits_ == fitted.transform(images=IMAGES)).mean()
         assert agree > 0.7, "the functions predict them"
+
+
+def test_a_file_without_the_width_of_a_modality_is_refused(fitted, tmp_path):
+    path = tmp_path / "model.npz"
+    fitted.save(path)
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    head = json.loads(arrays["model"].tobytes())
+    del head["model"]["learned"]["image_dim_"]
+    np.savez(path, **arrays | {"model": np.frombuffer(json.dumps(head).encode(), np.uint8)})
+    with pytest.raises(bt.FileError, match=r"model\.npz: not a readable model .*image_dim_"):
+        bt.hashing.load(path)

@@ -140,6 +140,11 @@ class CrossModalHasher(CodeLearner):
         """One row of zeros of a modality, to test a loaded model."""
         return np.zeros((1, self._dim(modality)))
 
+    def _check_learned(self) -> None:
+        for name in ("image_dim_", "text_dim_"):
+            if not isinstance(getattr(self, name, None), int):
+                raise ValueError(f"{name} is missing, or no whole number")
+
     def _blank_bits(self) -> list[Bits]:
         return [self._bits(self._blank(modality), modality) for modality in ("images", "texts")]
 
