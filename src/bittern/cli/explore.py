@@ -13,7 +13,7 @@ import typer
 
 from bittern.checks import check_count
 from bittern.cli.app import app, echo
-from bittern.cli.serve import NEEDED, VARIABLE, allowed_hosts
+from bittern.cli.serve import VARIABLE, allowed_hosts, load_libraries
 from bittern.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,11 +49,7 @@ def explore(
     ] = False,
 ) -> None:
     """Look at a collection or an experiment in the browser: search, compare, quality, codes."""
-    from bittern.extras import import_extra, require
-
-    require({"explore": NEEDED})
-    for module in NEEDED:
-        import_extra(module, "explore")
+    load_libraries("explore")
     check_count(port, "explore: --port", least=0, most=65535)
     token = token or os.environ.get(VARIABLE) or None
     hosts = allowed_hosts(host, token, "explore")

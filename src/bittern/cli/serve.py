@@ -44,11 +44,7 @@ def serve(
     max_pixels: Annotated[int, typer.Option(help="Largest image, in millions of pixels.")] = 50,
 ) -> None:
     """Serve a collection over HTTP: search, items, add, delete, metrics; see docs/serve.md."""
-    from bittern.extras import import_extra, require
-
-    require({"serve": (*NEEDED, "duckdb")})
-    for module in NEEDED:
-        import_extra(module, "serve")
+    load_libraries("serve", "duckdb")
     from bittern.web import server
 
     token = token or os.environ.get(VARIABLE) or None
@@ -77,6 +73,15 @@ def serve(
 
 def _leave(*_: object) -> None:
     raise SystemExit(0)
+
+
+def load_libraries(owner: str, *more: str) -> None:
+    """Load what the server is made of; the error says what is missing, or there but broken."""
+    from bittern.extras import import_extra, require
+
+    require({owner: (*NEEDED, *more)})
+    for module in NEEDED:
+        import_extra(module, owner)
 
 
 def allowed_hosts(host: str, token: str | None, command: str = "serve") -> tuple[str, ...] | None:

@@ -29,6 +29,7 @@ def write(path: Path, items: PackedItems, name: str | None) -> None:
 
 def read(path: Path, name: str | None) -> PackedItems:
     """The table of that path."""
+    _check_ending(path)
     database, title = _database(path)
     if not path.is_dir():
         raise FileError(f"{path}: no such table.")
@@ -39,7 +40,6 @@ def read(path: Path, name: str | None) -> PackedItems:
 
 def _database(path: Path) -> tuple[Any, str]:
     """The database in the folder of the path, and the name of the table."""
-    _check_ending(path)
     os.environ.setdefault("LANCE_LOG", "error")  # or it warns of every table that is new
     lancedb = import_extra("lancedb", "LanceDB")
     return lancedb.connect(path.parent), path.stem
